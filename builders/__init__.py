@@ -1,0 +1,1 @@
+"""Make datasets: benchmark readers, knowledge-graph verification, verified splits."""

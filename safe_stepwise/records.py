@@ -1,0 +1,193 @@
+"""The nouns everything else speaks: frozen, hashable, no behaviour beyond validation.
+
+Numbers follow one rule: what a model or a person reads counts from 1 (passages, steps); sentence
+indices count from 0, as in the benchmarks' own supporting facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, Literal
+
+NoiseType = Literal[
+    "none",
+    "missing_evidence",
+    "entity_confusion",
+    "external_knowledge",
+    "wrong_answer",
+    "ambiguous_question",
+    "unparsed",
+]
+NOISE_TYPES: tuple[NoiseType, ...] = (
+    "none",
+    "missing_evidence",
+    "entity_confusion",
+    "external_knowledge",
+    "wrong_answer",
+    "ambiguous_question",
+    "unparsed",
+)
+
+StepKind = Literal["Attribution", "Logical", "Final Answer"]
+StopReason = Literal["answered", "max_steps", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A titled paragraph, split into sentences."""
+
+    title: str
+    sentences: tuple[str, ...]
+    is_gold: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentences joined by single spaces.
+
+        >>> Passage("Oru", (" Oru is a town.", " It lies on the Vel."), True).text
+        'Oru is a town. It lies on the Vel.'
+        """
+        return " ".join(sentence.strip() for sentence in self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """One edge of a knowledge graph, with where it was read (passage from 1, sentence from 0)."""
+
+    head: str
+    relation: str
+    tail: str
+    passage: int | None = None
+    sentence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SupportingFact:
+    """A benchmark's pointer to a gold sentence (index from 0)."""
+
+    title: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One single-hop question of a benchmark's own decomposition.
+
+    ``question`` may be ``"subject >> relation"`` and may refer to earlier answers as ``#1``.
+    """
+
+    question: str
+    answer: str
+    passage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A benchmark row. Gold annotations that the benchmark lacks are empty."""
+
+    id: str
+    benchmark: str
+    split: str
+    question: str
+    answer: str
+    aliases: tuple[str, ...] = ()
+    kind: str = ""
+    hops: int = 0
+    passages: tuple[Passage, ...] = ()
+    supporting_facts: tuple[SupportingFact, ...] = ()
+    evidence: tuple[Triple, ...] = ()
+    decomposition: tuple[Hop, ...] = ()
+
+    @property
+    def gold(self) -> tuple[tuple[int, Passage], ...]:
+        """The gold passages with their 1-based numbers."""
+        return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What verification found out about one question (DESIGN section 5)."""
+
+    noise_type: NoiseType
+    explanation: str
+    reasoning_path: tuple[Triple, ...]
+    knowledge_graph: tuple[Triple, ...]
+    teacher: str
+
+    def __post_init__(self) -> None:
+        if self.noise_type not in NOISE_TYPES:
+            raise ValueError(f"unknown noise type {self.noise_type!r}")
+
+    @property
+    def unverifiable(self) -> bool:
+        """Whether noise was found. An ``unparsed`` row was not judged, so this is False there."""
+        return self.noise_type not in ("none", "unparsed")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One atomic reasoning step, numbered from 1."""
+
+    number: int
+    text: str
+    kind: StepKind
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a verifier returns about one step; ``query`` only with ``Missing Evidence``."""
+
+    error_type: str
+    diagnosis: str
+    guidance: str
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; ``cached`` counts the part of ``prompt`` served from a prefix cache."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one step: what was generated, what was said of it, what it cost."""
+
+    number: int
+    text: str
+    feedback: Feedback | None
+    accepted: bool
+    generator_usage: Usage = Usage()
+    verifier_usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Everything a run did with one question."""
+
+    question_id: str
+    method: str
+    steps: tuple[Step, ...]
+    attempts: tuple[Attempt, ...]
+    answer: str
+    stop_reason: StopReason
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, UTF-8 kept; dataclasses as objects.
+
+    >>> canonical_json({"b": 1, "a": ["é"]})
+    '{"a":["é"],"b":1}'
+    """
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def identity(value: Any) -> str:
+    """SHA-256 (64 hex digits) of a value's canonical JSON: the identity of anything here."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
