@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 NoiseType = Literal[
     "none",
@@ -20,15 +20,7 @@ NoiseType = Literal[
     "ambiguous_question",
     "unparsed",
 ]
-NOISE_TYPES: tuple[NoiseType, ...] = (
-    "none",
-    "missing_evidence",
-    "entity_confusion",
-    "external_knowledge",
-    "wrong_answer",
-    "ambiguous_question",
-    "unparsed",
-)
+NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
 StopReason = Literal["answered", "max_steps", "failed"]

@@ -1,0 +1,144 @@
+r"""Exact match and F1 as each benchmark's official scorer computes them.
+
+All three lower-case, delete ASCII punctuation, replace the words a, an and the by a space and
+squeeze white space, in that order; F1 counts shared tokens with multiplicity. So "U.S." is one
+token, "well-known" is "wellknown", and marks beyond ASCII (a dash, an ellipsis, a curly quote) stay
+as they are. What differs:
+
+- HotpotQA and 2WikiMultihopQA (one rule): where the normalised prediction or answer is ``yes``,
+  ``no`` or ``noanswer`` and the two differ, F1 is 0 whatever they share. Two texts of which nothing
+  is left match exactly, yet get F1 0, for want of a shared token.
+- MuSiQue (SQuAD's rule): yes and no are words like any other, and where nothing is left of one
+  side, F1 is 1 if nothing is left of the other either.
+- Several answers: MuSiQue takes the best over the answer and its aliases, for exact match and F1
+  each on its own; so does 2Wiki's version 1.1, with a file of aliases. HotpotQA knows one answer a
+  question. Here the best of the given references counts, whatever the benchmark.
+
+Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue.
+``synthetic`` follows HotpotQA. Scores are fractions from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.errors import UserError
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Means over ``count`` questions, each from 0 to 1."""
+
+    exact_match: float
+    f1: float
+    count: int
+
+
+def normalize_answer(text: str) -> str:
+    """The form in which answers are compared.
+
+    >>> normalize_answer("The  Well-Known Mayor of Oru.")
+    'wellknown mayor of oru'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, references: Sequence[str], benchmark: str) -> float:
+    """1.0 where the prediction equals one of the references once normalised, else 0.0.
+
+    Raises UserError for an unknown benchmark, and for references that are empty or one string.
+
+    >>> exact_match("the Vel", ["Vel", "River Vel"], "musique")
+    1.0
+    """
+    _pair_f1(benchmark)
+    normalized = normalize_answer(prediction)
+    return float(any(normalized == normalize_answer(r) for r in _checked(references)))
+
+
+def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
+    """Token F1 against the best of the references, from 0 to 1; raises as ``exact_match`` does.
+
+    >>> f1("Oru town", ["Oru"], "hotpotqa") == f1("Oru town", ["Oru"], "musique") == 2 / 3
+    True
+    >>> f1("yes it is", ["yes"], "hotpotqa"), f1("yes it is", ["yes"], "musique")
+    (0.0, 0.5)
+    """
+    pair_f1 = _pair_f1(benchmark)
+    normalized = normalize_answer(prediction)
+    return max(pair_f1(normalized, normalize_answer(r)) for r in _checked(references))
+
+
+def score(
+    predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str
+) -> Scores:
+    """Mean exact match and F1; ``references[i]`` are the accepted answers of ``predictions[i]``.
+
+    Raises UserError where the two differ in length or are empty, and as ``exact_match`` does.
+
+    >>> score(["Oru", "no"], [["Oru"], ["yes"]], "synthetic")
+    Scores(exact_match=0.5, f1=0.5, count=2)
+    """
+    if len(predictions) != len(references):
+        raise UserError(
+            f"{len(predictions)} predictions but {len(references)} lists of references: "
+            "give one list of references for each prediction"
+        )
+    if not predictions:
+        raise UserError("there are no predictions to score: give at least one")
+    pairs = list(zip(predictions, references, strict=True))
+    matches = [exact_match(p, r, benchmark) for p, r in pairs]
+    overlaps = [f1(p, r, benchmark) for p, r in pairs]
+    count = len(pairs)
+    return Scores(math.fsum(matches) / count, math.fsum(overlaps) / count, count)
+
+
+def _checked(references: Sequence[str]) -> Sequence[str]:
+    if isinstance(references, str):
+        raise UserError(f"references is the string {references[:40]!r}: give a list of strings")
+    if not references:
+        raise UserError("a question has no references: give at least one accepted answer")
+    return references
+
+
+def _overlap_f1(prediction: list[str], reference: list[str]) -> float:
+    shared = sum((Counter(prediction) & Counter(reference)).values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(prediction), shared / len(reference)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _hotpotqa_f1(prediction: str, reference: str) -> float:
+    if prediction != reference and not _CLOSED_ANSWERS.isdisjoint((prediction, reference)):
+        return 0.0
+    return _overlap_f1(prediction.split(), reference.split())
+
+
+def _squad_f1(prediction: str, reference: str) -> float:
+    if not prediction or not reference:
+        return float(prediction == reference)
+    return _overlap_f1(prediction.split(), reference.split())
+
+
+_PAIR_F1: dict[str, Callable[[str, str], float]] = {
+    "hotpotqa": _hotpotqa_f1,
+    "2wikimultihopqa": _hotpotqa_f1,
+    "musique": _squad_f1,
+    "synthetic": _hotpotqa_f1,
+}
+
+
+def _pair_f1(benchmark: str) -> Callable[[str, str], float]:
+    if benchmark not in _PAIR_F1:
+        raise UserError(f"unknown benchmark {benchmark!r}: give one of {', '.join(_PAIR_F1)}")
+    return _PAIR_F1[benchmark]
