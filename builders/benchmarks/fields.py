@@ -1,0 +1,169 @@
+"""Typed reading of a raw row's fields: what every benchmark's ``parse`` checks in the same way.
+
+Benchmarks travel in several shapes. The original files hold lists of lists or of objects; Hub
+copies hold one list a column, or the whole value as a JSON string. ``records`` reads them all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safe_stepwise.errors import RowError
+
+# The first of these fields that a row has tells which benchmark it came from.
+_TELLTALE_FIELDS = (
+    ("truth", "synthetic"),
+    ("paragraphs", "musique"),
+    ("evidences", "2wikimultihopqa"),
+    ("level", "hotpotqa"),
+)
+
+
+def looks_like(row: Mapping[str, Any]) -> str | None:
+    """The benchmark whose tell-tale field the row has, or None.
+
+    >>> looks_like({"question": "?", "paragraphs": []})
+    'musique'
+    """
+    return next((name for field, name in _TELLTALE_FIELDS if field in row), None)
+
+
+def refuse_other_benchmark(row: Mapping[str, Any], benchmark: str) -> None:
+    """Raise RowError when the row bears the tell-tale field of another benchmark."""
+    other = looks_like(row)
+    if other is not None and other != benchmark:
+        raise RowError(
+            f"this looks like a {other} row, not a {benchmark} one: try --benchmark {other}"
+        )
+
+
+def require(row: Mapping[str, Any], *names: str) -> Any:
+    """The first of the named fields that is there and not null, else RowError.
+
+    >>> require({"id": "q1"}, "_id", "id")
+    'q1'
+    """
+    for name in names:
+        if row.get(name) is not None:
+            return row[name]
+    raise RowError(f"missing field {' or '.join(map(repr, names))}")
+
+
+def text(value: Any, what: str) -> str:
+    """The value as it stands when it is a string that UTF-8 can hold, else RowError."""
+    if not isinstance(value, str):
+        raise RowError(f"{what} is {_kind(value)}, expected a string")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise RowError(f"{what} holds half a character at position {error.start}") from error
+    return value
+
+
+def filled_text(value: Any, what: str) -> str:
+    """Like ``text``, and not blank. White space around it stays: it is part of the data."""
+    checked = text(value, what)
+    if not checked.strip():
+        raise RowError(f"{what} is empty")
+    return checked
+
+
+def answer(row: Mapping[str, Any]) -> str:
+    """The row's gold answer, or RowError that names the usual cause, an unlabelled test split."""
+    value = row.get("answer")
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise RowError("no answer: a test split without answers can't be verified")
+    return text(value, "answer")
+
+
+def integer(value: Any, what: str) -> int:
+    """The value when it is a whole number (a bool is none), else RowError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RowError(f"{what} is {_kind(value)}, expected a whole number")
+    return value
+
+
+def boolean(value: Any, what: str) -> bool:
+    """The value when it is true or false, else RowError."""
+    if not isinstance(value, bool):
+        raise RowError(f"{what} is {_kind(value)}, expected true or false")
+    return value
+
+
+def items(value: Any, what: str) -> Sequence[Any]:
+    """The value when it is a list, else RowError."""
+    if not isinstance(value, list | tuple):
+        raise RowError(f"{what} is {_kind(value)}, expected a list")
+    return value
+
+
+def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, ...]]:
+    """Rows of ``columns``, in order, from any of the shapes a nested field has.
+
+    >>> shapes = [
+    ...     [["Oru", 0], ["Vel", 1]],
+    ...     [{"title": "Oru", "sent_id": 0}, {"title": "Vel", "sent_id": 1}],
+    ...     {"title": ["Oru", "Vel"], "sent_id": [0, 1]},
+    ...     '[["Oru", 0], ["Vel", 1]]',
+    ... ]
+    >>> [records(shape, ("title", "sent_id"), "supporting_facts") for shape in shapes] == [
+    ...     [("Oru", 0), ("Vel", 1)]
+    ... ] * 4
+    True
+    """
+    if isinstance(value, str):
+        value = _json(value, what)
+    if isinstance(value, Mapping):
+        return _transposed(value, columns, what)
+    return [
+        _record(item, columns, f"{what} {number}")
+        for number, item in enumerate(items(value, what), 1)
+    ]
+
+
+def _record(item: Any, columns: tuple[str, ...], what: str) -> tuple[Any, ...]:
+    if isinstance(item, Mapping):
+        missing = next((column for column in columns if column not in item), None)
+        if missing is not None:
+            raise RowError(f"{what} has no {missing!r}")
+        return tuple(item[column] for column in columns)
+    if not isinstance(item, list | tuple) or len(item) != len(columns):
+        raise RowError(f"{what} is {_kind(item)}, expected ({', '.join(columns)})")
+    return tuple(item)
+
+
+def _transposed(
+    value: Mapping[str, Any], columns: tuple[str, ...], what: str
+) -> list[tuple[Any, ...]]:
+    missing = next((column for column in columns if column not in value), None)
+    if missing is not None:
+        raise RowError(f"{what} has no column {missing!r}")
+    lists = [items(value[column], f"{what}.{column}") for column in columns]
+    if len({len(column) for column in lists}) > 1:
+        sizes = ", ".join(f"{n} {len(c)}" for n, c in zip(columns, lists, strict=True))
+        raise RowError(f"{what} has columns of different lengths ({sizes})")
+    return list(zip(*lists, strict=True))
+
+
+def _json(value: str, what: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"{what} is a string that isn't JSON") from error
+
+
+def _kind(value: Any) -> str:
+    """The value's JSON type, for a message.
+
+    >>> _kind([1, 2]), _kind(None)
+    ('a list of 2', 'null')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    names = {str: "a string", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "an object")

@@ -1,0 +1,147 @@
+"""HotpotQA, distractor setting: two-hop questions over Wikipedia paragraphs.
+
+Source: https://hotpotqa.github.io (``hotpot_train_v1.1.json``, ``hotpot_dev_distractor_v1.json``,
+one JSON array each; train 90,447 rows, dev 7,405). Licence: CC BY-SA 4.0.
+
+A row, invented, in the original shape::
+
+    {"_id": "5f00", "question": "In which country is the town that the Vel crosses?",
+     "answer": "Marn", "type": "bridge", "level": "hard",
+     "supporting_facts": [["Vel", 0], ["Oru", 1]],
+     "context": [["Vel", ["The Vel is a river.", " It crosses Oru."]],
+                 ["Oru", ["Oru is a town.", " It lies in Marn."]]]}
+
+The Hub copy ``hotpotqa/hotpot_qa`` says ``id`` for ``_id`` and holds columns:
+``supporting_facts: {title, sent_id}``, ``context: {title, sentences}``.
+
+Quirks, all read as they stand: sentences after the first begin with a space; questions may have
+stray spaces; a few rows have fewer than 10 passages; a sentence (not a whole passage) may be blank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builders.benchmarks import fields
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Passage, Question, SupportingFact
+
+NAME = "hotpotqa"
+LICENSE = "cc-by-sa-4.0"
+HOMEPAGE = "https://hotpotqa.github.io"
+CITATION = """\
+@inproceedings{yang2018hotpotqa,
+  title = {{HotpotQA}: A Dataset for Diverse, Explainable Multi-hop Question Answering},
+  author = {Yang, Zhilin and Qi, Peng and Zhang, Saizheng and Bengio, Yoshua and
+            Cohen, William W. and Salakhutdinov, Ruslan and Manning, Christopher D.},
+  booktitle = {Proceedings of EMNLP},
+  year = {2018}
+}"""
+HUB_IDS: tuple[str, ...] = ("hotpotqa/hotpot_qa:distractor",)
+KINDS = ("bridge", "comparison")
+
+
+def parse(row: Mapping[str, Any], split: str) -> Question:
+    """The Question of a row in the original or the Hub's columnar shape.
+
+    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+
+    >>> row = {"_id": "5f00", "question": "Which country has Oru?", "answer": "Marn",
+    ...        "type": "bridge", "level": "hard", "supporting_facts": [["Oru", 1]],
+    ...        "context": [["Oru", ["Oru is a town.", " It lies in Marn."]]]}
+    >>> question = parse(row, "validation")
+    >>> question.passages[0].is_gold, question.supporting_facts[0].sentence, question.hops
+    (True, 1, 2)
+    """
+    fields.refuse_other_benchmark(row, NAME)
+    passages, facts = annotated_passages(row)
+    return Question(
+        id=fields.filled_text(fields.require(row, "_id", "id"), "id"),
+        benchmark=NAME,
+        split=split,
+        question=fields.filled_text(fields.require(row, "question"), "question"),
+        answer=fields.answer(row),
+        kind=question_kind(row, KINDS),
+        hops=2,
+        passages=passages,
+        supporting_facts=facts,
+    )
+
+
+def question_kind(row: Mapping[str, Any], kinds: tuple[str, ...]) -> str:
+    """The row's ``type``; RowError unless it is one of ``kinds``."""
+    kind = fields.text(fields.require(row, "type"), "type")
+    if kind not in kinds:
+        raise RowError(f"type is {kind!r}, expected one of {', '.join(kinds)}")
+    return kind
+
+
+def annotated_passages(
+    row: Mapping[str, Any],
+) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
+    """Passages in the row's order, gold where a supporting fact points, and the facts themselves.
+
+    Where passages share a title, a fact means the first of them that has its sentence (in 2Wiki
+    such passages are copies of each other). Raises RowError for an empty passage, and for a fact
+    whose title or sentence is not in the context.
+    """
+    context = _context(row)
+    facts = _supporting_facts(row)
+    gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
+    passages = tuple(
+        Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context)
+    )
+    return passages, facts
+
+
+def _context(row: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
+    raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
+    if not raw:
+        raise RowError("context has no passages")
+    return [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
+
+
+def _passage(title: Any, sentences: Any, number: int) -> tuple[str, tuple[str, ...]]:
+    where = f"passage {number}"
+    checked = tuple(
+        fields.text(sentence, f"{where} sentence {index}")
+        for index, sentence in enumerate(fields.items(sentences, f"{where} sentences"))
+    )
+    title = fields.text(title, f"{where} title")
+    if not any(sentence.strip() for sentence in checked):
+        raise RowError(f"{where} ({title!r}) is empty")
+    return title, checked
+
+
+def _supporting_facts(row: Mapping[str, Any]) -> tuple[SupportingFact, ...]:
+    name = "supporting_facts"
+    raw = fields.records(fields.require(row, name), ("title", "sent_id"), name)
+    if not raw:
+        raise RowError("no supporting facts: a test split without annotations can't be verified")
+    return tuple(
+        SupportingFact(
+            fields.text(title, f"supporting fact {number} title"),
+            fields.integer(sentence, f"supporting fact {number} sentence"),
+        )
+        for number, (title, sentence) in enumerate(raw, 1)
+    )
+
+
+def _locate(
+    context: Sequence[tuple[str, tuple[str, ...]]], fact: SupportingFact, number: int
+) -> int:
+    """Index of the passage that holds the fact's sentence."""
+    sizes = [
+        (i, len(sentences)) for i, (title, sentences) in enumerate(context) if title == fact.title
+    ]
+    for index, size in sizes:
+        if 0 <= fact.sentence < size:
+            return index
+    if not sizes:
+        raise RowError(f"supporting fact {number} names {fact.title!r}, not a title of the context")
+    last = max(size for _, size in sizes) - 1
+    raise RowError(
+        f"supporting fact {number} names sentence {fact.sentence} of {fact.title!r}, "
+        f"whose sentences are 0 to {last}"
+    )

@@ -1,0 +1,134 @@
+"""Rows of a dataset on the Hugging Face Hub, streamed, always at one resolved commit."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from safe_stepwise.errors import UserError
+
+_SOURCE = re.compile(
+    r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "dev"), "test": ("test",)}
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """``namespace/name[:config]@revision`` in parts."""
+
+    repo: str
+    config: str | None
+    revision: str | None
+
+    @classmethod
+    def read(cls, source: str) -> HubSource | None:
+        """The parts, or None when the text has not that form.
+
+        >>> HubSource.read("hotpotqa/hotpot_qa:distractor@1908d6a")
+        HubSource(repo='hotpotqa/hotpot_qa', config='distractor', revision='1908d6a')
+        >>> HubSource.read("dev.json") is None
+        True
+        """
+        match = _SOURCE.fullmatch(source)
+        return cls(match["repo"], match["config"], match["revision"]) if match else None
+
+    @property
+    def dataset(self) -> str:
+        """The source without its revision."""
+        return self.repo if self.config is None else f"{self.repo}:{self.config}"
+
+
+def resolve_commit(source: HubSource) -> str:
+    """The full SHA (40 hex digits) of the source's commit or tag.
+
+    Raises UserError when there is no revision, when it is a branch (which moves), or when the Hub
+    has no such dataset or revision or can't be reached.
+    """
+    if source.revision is None:
+        raise UserError(
+            f"{source.dataset}: a Hub dataset must be pinned, so that the build can be repeated: "
+            f"write {source.dataset}@<commit or tag> (and no file has that name)"
+        )
+    from huggingface_hub import HfApi
+
+    try:
+        commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
+        moves = not _pins(source, commit)
+    except Exception as error:  # the client's errors have no common base; none is ours
+        raise _access_error(source, error) from error
+    if commit is None or moves:
+        raise UserError(
+            f"{source.dataset}@{source.revision}: {source.revision!r} is a branch, which moves: "
+            f"write {source.dataset}@{commit}"
+        )
+    return commit
+
+
+def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
+    """The split's rows in order, with memory independent of their number.
+
+    ``split`` is canonical; a copy that calls its validation split "dev" is read too. Raises
+    UserError when the dataset, configuration or split can't be read.
+    """
+    commit = resolve_commit(source)
+    if os.path.exists(source.repo):
+        # `datasets` would read the folder instead, whatever the revision.
+        raise UserError(
+            f"{source.repo}: a local folder of that name hides the Hub dataset: "
+            "run from another folder"
+        )
+    return _stream(source, commit, split)
+
+
+def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str, Any]]:
+    from datasets import load_dataset
+
+    try:
+        splits = load_dataset(source.repo, source.config, revision=commit, streaming=True)
+    except Exception as error:
+        raise _access_error(source, error) from error
+    name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
+    if name is None:
+        raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
+    rows = iter(splits[name])
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _access_error(source, error) from error
+        yield row
+
+
+def _pins(source: HubSource, commit: str | None) -> bool:
+    from huggingface_hub import HfApi
+
+    revision = source.revision or ""
+    if commit is not None and len(revision) >= 7 and commit.startswith(revision):
+        return True
+    if _COMMIT.fullmatch(revision):
+        return False
+    tags = HfApi().list_repo_refs(source.repo, repo_type="dataset").tags
+    return any(revision in (tag.name, tag.ref) for tag in tags)
+
+
+def _access_error(source: HubSource, error: Exception) -> UserError:
+    from huggingface_hub import errors
+
+    name = f"{source.dataset}@{source.revision}"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return UserError(f"{name}: the dataset has no such revision: write a commit or tag of it")
+    if isinstance(error, errors.GatedRepoError):
+        return UserError(f"{name}: gated: accept its terms on the Hub, then run `hf auth login`")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return UserError(
+            f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)"
+        )
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return UserError(f"{name}: can't be read from the Hub (is there a network?): {lines[0]}")

@@ -1,0 +1,151 @@
+"""MuSiQue-Ans: 2-4 hop questions composed from single-hop ones, over 20 paragraphs.
+
+Source: https://github.com/StonyBrookNLP/musique (``musique_ans_v1.0_{train,dev}.jsonl``, one row
+a line; train 19,938 rows, dev 2,417). Licence: CC BY 4.0.
+
+A row, invented, in the original shape (the Hub copies keep it, or hold lists of objects as columns;
+further columns are ignored)::
+
+    {"id": "2hop__11_12", "question": "Which country is the birthplace of Ana Brell in?",
+     "answer": "Marn", "answer_aliases": ["Republic of Marn"], "answerable": true,
+     "question_decomposition": [
+       {"id": 11, "question": "Ana Brell >> place of birth", "answer": "Oru",
+        "paragraph_support_idx": 1},
+       {"id": 12, "question": "Which country is #1 in?", "answer": "Marn",
+        "paragraph_support_idx": 0}],
+     "paragraphs": [
+       {"idx": 0, "title": "Oru", "paragraph_text": "Oru is a town in Marn.",
+        "is_supporting": true},
+       {"idx": 1, "title": "Ana Brell", "paragraph_text": "Ana Brell was born in Oru.",
+        "is_supporting": true}]}
+
+Quirks: no sentence annotation, so paragraphs are split here and ``supporting_facts`` is empty;
+paragraphs may share a title, so hops point by ``idx``; the id's prefix is the shape of the
+reasoning (2hop, 3hop1, 4hop3, ...). MuSiQue-Full's unanswerable rows are refused: their answer is
+not in the paragraphs by construction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import sentencex
+
+from builders.benchmarks import fields
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Hop, Passage, Question
+
+NAME = "musique"
+LICENSE = "cc-by-4.0"
+HOMEPAGE = "https://github.com/StonyBrookNLP/musique"
+CITATION = """\
+@article{trivedi2022musique,
+  title = {{MuSiQue}: Multihop Questions via Single-hop Question Composition},
+  author = {Trivedi, Harsh and Balasubramanian, Niranjan and Khot, Tushar and Sabharwal, Ashish},
+  journal = {Transactions of the Association for Computational Linguistics},
+  volume = {10},
+  year = {2022}
+}"""
+HUB_IDS: tuple[str, ...] = ("dgslibisey/MuSiQue", "bdsaglam/musique:answerable")
+
+_PARAGRAPH = ("idx", "title", "paragraph_text", "is_supporting")
+_HOP = ("question", "answer", "paragraph_support_idx")
+_CLOSERS = " \t\"'`”’»)]*"
+
+
+def parse(row: Mapping[str, Any], split: str) -> Question:
+    """The Question of a row in the original or a Hub copy's shape.
+
+    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+
+    >>> row = {"id": "2hop__11_12", "question": "Which country has Oru?", "answer": "Marn",
+    ...        "question_decomposition": [{"id": 11, "question": "Oru >> country",
+    ...                                    "answer": "Marn", "paragraph_support_idx": 7}],
+    ...        "paragraphs": [{"idx": 7, "title": "Oru", "is_supporting": True,
+    ...                        "paragraph_text": "Oru is a town. It lies in Marn."}]}
+    >>> question = parse(row, "train")
+    >>> question.kind, question.passages[0].sentences, question.decomposition[0].passage
+    ('2hop', ('Oru is a town.', 'It lies in Marn.'), 1)
+    """
+    fields.refuse_other_benchmark(row, NAME)
+    if not fields.boolean(row.get("answerable", True), "answerable"):
+        raise RowError("unanswerable rows of MuSiQue-Full are not supported: use MuSiQue-Ans")
+    answer = fields.answer(row)
+    numbers, passages = _passages(row)
+    hops = _decomposition(row, numbers)
+    identifier = fields.filled_text(fields.require(row, "id"), "id")
+    prefix = re.match(r"\d+hop\d*(?=_)", identifier)
+    return Question(
+        id=identifier,
+        benchmark=NAME,
+        split=split,
+        question=fields.filled_text(fields.require(row, "question"), "question"),
+        answer=answer,
+        aliases=_aliases(row),
+        kind=prefix.group() if prefix else f"{len(hops)}hop",
+        hops=len(hops),
+        passages=passages,
+        decomposition=hops,
+    )
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a paragraph without the white space around them; nothing else is lost.
+
+    sentencex takes "1996 - 11 - 4)" for a list and the "!" of a name for a full stop, so a
+    boundary stands only where a sentence ends and the next does not begin in lower case.
+
+    >>> split_sentences("Go! is a film by A. Brell (b. 1901). It came out in 1920.")
+    ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
+    """
+    sentences = [""]
+    for piece in sentencex.segment("en", text):
+        begins_lower = piece.lstrip(_CLOSERS)[:1].islower()
+        ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
+        if not piece.strip() or (ended and not begins_lower):
+            sentences.append("")
+        sentences[-1] += piece
+    return tuple(sentence.strip() for sentence in sentences if sentence.strip())
+
+
+def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:
+    """Paragraph ``idx`` to 1-based passage number, and the passages in the row's order."""
+    raw = fields.records(fields.require(row, "paragraphs"), _PARAGRAPH, "paragraphs")
+    numbers: dict[int, int] = {}
+    passages: list[Passage] = []
+    for number, (idx, title, body, is_supporting) in enumerate(raw, 1):
+        where = f"paragraph {number}"
+        if numbers.setdefault(fields.integer(idx, f"{where} idx"), number) != number:
+            raise RowError(f"{where} has the idx {idx} of paragraph {numbers[idx]}")
+        title = fields.text(title, f"{where} title")
+        sentences = split_sentences(fields.text(body, f"{where} paragraph_text"))
+        if not sentences:
+            raise RowError(f"{where} ({title!r}) is empty")
+        is_gold = fields.boolean(is_supporting, f"{where} is_supporting")
+        passages.append(Passage(title, sentences, is_gold))
+    if not any(passage.is_gold for passage in passages):
+        raise RowError("no supporting paragraph: a split without annotations can't be verified")
+    return numbers, tuple(passages)
+
+
+def _decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[Hop, ...]:
+    name = "question_decomposition"
+    raw = fields.records(fields.require(row, name), _HOP, name)
+    if not raw:
+        raise RowError("question_decomposition has no hops")
+    hops: list[Hop] = []
+    for number, (question, answer, idx) in enumerate(raw, 1):
+        if fields.integer(idx, f"hop {number} paragraph_support_idx") not in numbers:
+            raise RowError(f"hop {number} points at paragraph idx {idx}, which is not there")
+        question = fields.filled_text(question, f"hop {number} question")
+        answer = fields.filled_text(answer, f"hop {number} answer")
+        hops.append(Hop(question, answer, numbers[idx]))
+    return tuple(hops)
+
+
+def _aliases(row: Mapping[str, Any]) -> tuple[str, ...]:
+    values = row.get("answer_aliases")
+    aliases = () if values is None else fields.items(values, "answer_aliases")
+    return tuple(fields.text(alias, "answer alias") for alias in aliases)

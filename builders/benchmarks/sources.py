@@ -1,0 +1,236 @@
+"""Where raw rows come from: a local JSON, JSONL or Parquet file, or a Hub dataset at a revision.
+
+Rows are streamed: memory does not grow with the source. They are handed out in chunks that can be
+pickled to a worker, which decodes and parses them; a JSONL line travels as text, so the reading
+process does no JSON work. What a local file is, its first bytes say, not its name: an array in a
+``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are all read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from builders.benchmarks.hub import HubSource, resolve_commit, stream
+from safe_stepwise.errors import RowError, UserError
+
+_SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
+_FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
+_WHITE = b" \t\r\n"
+_PARQUET_BATCH = 256
+
+
+class RawRow(NamedTuple):
+    """One undecoded row and where it was found.
+
+    ``location`` is ``dev.jsonl:17`` (line, from 1), ``dev.json[17]`` or ``hub-id@rev[17]``
+    (element, from 0): the file's name without its folder, so that it is the same everywhere.
+    ``payload`` is the JSON text, or the row itself where the source had to decode it.
+    """
+
+    location: str
+    payload: str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows; ``start`` counts the rows before them (blank lines are no rows)."""
+
+    start: int
+    rows: tuple[RawRow, ...]
+
+
+def canonical_split(name: str) -> str:
+    """``train``, ``validation`` or ``test``; raises UserError for any other name.
+
+    >>> canonical_split("dev")
+    'validation'
+    """
+    if name not in _SPLITS:
+        raise UserError(f"no split {name!r}: write one of {', '.join(_SPLITS)}")
+    return _SPLITS[name]
+
+
+def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+    """The source's rows in order, ``size`` at a time (the last chunk may be smaller).
+
+    ``source`` is a file, whose rows are all taken to be of ``split``, or
+    ``namespace/name[:config]@<commit or tag>`` on the Hub. With ``limit``, only that many rows are
+    read. Raises UserError, in the call when the source can't be opened and while iterating when it
+    turns out damaged or without rows; a single bad JSONL line only fails in ``decode``.
+    """
+    split = canonical_split(split)
+    if limit is not None and limit < 1:
+        raise UserError(f"--limit {limit}: write a number of rows from 1")
+    return _chunked(islice(_rows(source, split), limit), source, size)
+
+
+def decode(row: RawRow) -> Mapping[str, Any]:
+    """The row as an object. Raises RowError for bad JSON, bad UTF-8, or another JSON type.
+
+    >>> decode(RawRow("dev.jsonl:1", '{"id": "a"}'))
+    {'id': 'a'}
+    """
+    if not isinstance(row.payload, str):
+        return row.payload
+    try:
+        row.payload.encode("utf-8")
+        value = json.loads(row.payload)
+    except UnicodeEncodeError as error:
+        raise RowError(f"not UTF-8 at column {error.start + 1}") from error
+    except json.JSONDecodeError as error:
+        # json numbers lines within the payload, which is one line of the file.
+        raise RowError(f"bad JSON at column {error.colno}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"bad JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise RowError("not a JSON object: a row is an object with named fields")
+    return value
+
+
+def digest(source: str) -> str:
+    """What pins the source: SHA-256 of the file's bytes (64 hex digits), or the Hub commit (40).
+
+    Raises UserError when the source can't be read.
+    """
+    hub = _hub_source(source)
+    if hub is not None:
+        return resolve_commit(hub)
+    try:
+        with Path(source).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{source}: can't be read: {error.strerror}") from error
+
+
+def _hub_source(source: str) -> HubSource | None:
+    """The Hub dataset that the source names, or None for a readable-looking local file."""
+    if os.path.isdir(source):
+        raise UserError(f"{source} is a folder: name one file in it")
+    if os.path.exists(source):
+        if not os.path.isfile(source):
+            raise UserError(f"{source} is not a regular file: save its content to a file first")
+        return None
+    hub = HubSource.read(source)
+    if hub is None or (hub.revision is None and source.lower().endswith(_FILE_SUFFIXES)):
+        raise UserError(
+            f"{source}: no such file (a Hub dataset is written namespace/name@<commit or tag>)"
+        )
+    return hub
+
+
+def _rows(source: str, split: str) -> Iterator[RawRow]:
+    hub = _hub_source(source)
+    if hub is not None:
+        rows = stream(hub, split)
+        return (RawRow(f"{source}[{index}]", row) for index, row in enumerate(rows))
+    return _file_rows(Path(source))
+
+
+def _chunked(rows: Iterator[RawRow], source: str, size: int) -> Iterator[Chunk]:
+    start = 0
+    while batch := tuple(islice(rows, size)):
+        yield Chunk(start, batch)
+        start += len(batch)
+    if start == 0:
+        raise UserError(f"{source} holds no rows")
+
+
+def _file_rows(path: Path) -> Iterator[RawRow]:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+            file.seek(0)
+            if magic == b"PAR1":
+                yield from _parquet_rows(path)
+            elif magic.startswith(b"PK\x03\x04"):
+                raise UserError(f"{path} is a zip archive: unpack it and name the file inside")
+            elif magic.startswith(b"\x1f\x8b"):
+                with gzip.open(file) as unpacked:
+                    yield from _json_rows(cast(BinaryIO, unpacked), path)
+            else:
+                yield from _json_rows(file, path)
+    except (EOFError, zlib.error, OSError) as error:
+        raise UserError(f"{path}: can't be read to its end: {error}") from error
+
+
+def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+    head = file.read(3)
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise UserError(f"{path} is UTF-16: save it as UTF-8")
+    start = 3 if head == b"\xef\xbb\xbf" else 0
+    first = _first_byte(file, start)
+    if not first:
+        raise UserError(f"{path} is empty")
+    if first == b"[":
+        return _array_rows(file, path)
+    if first == b"{" or ".jsonl" in path.suffixes:
+        return _line_rows(file, path)
+    raise UserError(f"{path} is neither JSON, JSON lines nor Parquet")
+
+
+def _first_byte(file: BinaryIO, start: int) -> bytes:
+    """The first byte from ``start`` that isn't white space; leaves the file at ``start``."""
+    file.seek(start)
+    first = b""
+    while not first and (block := file.read(4096)):
+        first = block.lstrip(_WHITE)[:1]
+    file.seek(start)
+    return first
+
+
+def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+    for number, raw in enumerate(file, 1):
+        line = raw.rstrip(_WHITE)
+        if number == 1 and line == b"{":
+            raise UserError(
+                f"{path} is one JSON object over many lines: give an array of rows, or a row a line"
+            )
+        if line:
+            # Bytes that aren't UTF-8 survive as lone surrogates, for `decode` to report by row.
+            yield RawRow(f"{path.name}:{number}", line.decode("utf-8", "surrogateescape"))
+
+
+def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+    import ijson
+
+    number = 0
+    try:
+        for element in ijson.items(file, "item", use_float=True):
+            payload = element if isinstance(element, dict) else json.dumps(element)
+            yield RawRow(f"{path.name}[{number}]", payload)
+            number += 1
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        raise UserError(_array_damage(path, number, error)) from error
+
+
+def _array_damage(path: Path, number: int, error: Exception) -> str:
+    reason = error.args[0] if error.args else ""
+    reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(error)
+    reason = reason.removeprefix("b'").replace("\\n", "\n").strip().partition("\n")[0]
+    size = path.stat().st_size
+    return f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}"
+
+
+def _parquet_rows(path: Path) -> Iterator[RawRow]:
+    import pyarrow
+    import pyarrow.parquet
+
+    number = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
+                for row in batch.to_pylist():
+                    yield RawRow(f"{path.name}[{number}]", row)
+                    number += 1
+    except pyarrow.ArrowException as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path}: damaged or cut short, row {number} or after: {reason}") from error

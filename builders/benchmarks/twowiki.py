@@ -1,0 +1,90 @@
+"""2WikiMultihopQA: template questions over Wikipedia, with Wikidata triples as evidence.
+
+Source: https://github.com/Alab-NII/2wikimultihop (``train.json``, ``dev.json``, one JSON array
+each; train 167,454 rows, dev 12,576; the ``data_ids`` release adds ids). Licence: Apache-2.0.
+
+A row, invented, in the original shape (HotpotQA's, plus ``evidences`` and ids)::
+
+    {"_id": "8a01", "type": "compositional", "question": "Where was the director of Low Tide born?",
+     "answer": "Oru", "answer_id": "Q0", "entity_ids": "Q1_Q2",
+     "supporting_facts": [["Low Tide", 0], ["Ana Brell", 1]],
+     "evidences": [["Low Tide", "director", "Ana Brell"], ["Ana Brell", "place of birth", "Oru"]],
+     "evidences_id": [["Q1", "director", "Q2"], ["Q2", "place of birth", "Q0"]],
+     "context": [["Low Tide", ["Low Tide is a film by Ana Brell."]],
+                 ["Ana Brell", ["Ana Brell is a director.", "She was born in Oru."]]]}
+
+Hub copies say ``id`` or ``_id``; they hold the original nesting, HotpotQA's columns, evidences as
+``{fact, relation, entity}``, or each nested field as a JSON string: all are read.
+
+Quirks: some rows lack ``answer_id``, ``entity_ids``, ``evidences_id`` (none is used here); a
+passage may occur twice; a handful of rows name a supporting sentence that does not exist
+(RowError); a comparison may have more than two evidences, a bridge comparison more than four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from builders.benchmarks import fields
+from builders.benchmarks.hotpotqa import annotated_passages, question_kind
+from safe_stepwise.records import Question, Triple
+
+NAME = "2wikimultihopqa"
+LICENSE = "apache-2.0"
+HOMEPAGE = "https://github.com/Alab-NII/2wikimultihop"
+CITATION = """\
+@inproceedings{ho2020constructing,
+  title = {Constructing A Multi-hop {QA} Dataset for Comprehensive Evaluation of Reasoning Steps},
+  author = {Ho, Xanh and Duong Nguyen, Anh-Khoa and Sugawara, Saku and Aizawa, Akiko},
+  booktitle = {Proceedings of COLING},
+  year = {2020}
+}"""
+HUB_IDS: tuple[str, ...] = (
+    "framolfese/2WikiMultihopQA",
+    "voidful/2WikiMultihopQA",
+    "xanhho/2WikiMultihopQA",
+)
+KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
+
+
+def parse(row: Mapping[str, Any], split: str) -> Question:
+    """The Question of a row in the original or a Hub copy's shape.
+
+    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+
+    >>> row = {"_id": "8a01", "type": "compositional", "question": "Who made Low Tide?",
+    ...        "answer": "Ana Brell", "evidences": [["Low Tide", "director", "Ana Brell"]],
+    ...        "supporting_facts": [["Low Tide", 0]],
+    ...        "context": [["Low Tide", ["Low Tide is a film by Ana Brell."]]]}
+    >>> parse(row, "train").evidence[0].tail
+    'Ana Brell'
+    """
+    fields.refuse_other_benchmark(row, NAME)
+    passages, facts = annotated_passages(row)
+    kind = question_kind(row, KINDS)
+    return Question(
+        id=fields.filled_text(fields.require(row, "_id", "id"), "id"),
+        benchmark=NAME,
+        split=split,
+        question=fields.filled_text(fields.require(row, "question"), "question"),
+        answer=fields.answer(row),
+        kind=kind,
+        hops=4 if kind == "bridge_comparison" else 2,
+        passages=passages,
+        supporting_facts=facts,
+        evidence=_evidence(row),
+    )
+
+
+def _evidence(row: Mapping[str, Any]) -> tuple[Triple, ...]:
+    value = fields.require(row, "evidences")
+    raw = fields.records(value, ("fact", "relation", "entity"), "evidences")
+    return tuple(
+        Triple(
+            fields.text(head, f"evidence {number} subject"),
+            fields.text(relation, f"evidence {number} relation"),
+            fields.text(tail, f"evidence {number} object"),
+        )
+        for number, (head, relation, tail) in enumerate(raw, 1)
+    )
