@@ -38,9 +38,7 @@ class Teacher(Protocol):
     ) -> tuple[Triple, ...]:
         """Triples that ``known`` overlooked; empty ends the gleaning."""
 
-    async def resolve(
-        self, question: Question, triples: tuple[Triple, ...]
-    ) -> Mapping[str, str]:
+    async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Surface form to canonical form, for names that mean one entity."""
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
