@@ -1,0 +1,95 @@
+"""Parquet files of a split: streamed, of fixed shape, the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS_PER_GROUP = 1_000
+"""Rows of a row group: what a reader who streams has to hold."""
+ROWS_PER_FILE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFiles:
+    """One split of one config as written: ``files`` are names, ``bytes`` their sum."""
+
+    split: str
+    rows: int
+    bytes: int
+    arrow_bytes: int
+    files: tuple[str, ...]
+
+
+class SplitWriter:
+    """Writes ``SPLIT-NNNNN-of-MMMMM.parquet`` files into a folder, a row group at a time.
+
+    A split without rows has no file, because `load_dataset` cannot open an empty one.
+    """
+
+    def __init__(self, folder: Path, split: str, features: Any) -> None:
+        self._folder, self._split = folder, split
+        self._schema: pa.Schema = features.arrow_schema
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._file_rows: list[int] = []
+        self._arrow_bytes = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Append rows; columns that the split does not have are left out."""
+        table = table.select(self._schema.names).replace_schema_metadata(self._schema.metadata)
+        self._waiting.append(table)
+        self._waiting_rows += table.num_rows
+        while self._waiting_rows >= ROWS_PER_GROUP:
+            self._write_group(ROWS_PER_GROUP)
+
+    def close(self) -> SplitFiles:
+        """Write what waits, flush to disk, give the files their final names."""
+        if self._waiting_rows:
+            self._write_group(self._waiting_rows)
+        self._close_file()
+        names = []
+        for number in range(len(self._file_rows)):
+            name = f"{self._split}-{number:05d}-of-{len(self._file_rows):05d}.parquet"
+            self._part(number).rename(self._folder / name)
+            names.append(name)
+        return SplitFiles(
+            split=self._split,
+            rows=sum(self._file_rows),
+            bytes=sum((self._folder / name).stat().st_size for name in names),
+            arrow_bytes=self._arrow_bytes,
+            files=tuple(names),
+        )
+
+    def _write_group(self, rows: int) -> None:
+        table = pa.concat_tables(self._waiting)
+        group, rest = table.slice(0, rows).combine_chunks(), table.slice(rows)
+        self._waiting, self._waiting_rows = [rest], rest.num_rows
+        if self._writer is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file_rows.append(0)
+            self._writer = pq.ParquetWriter(
+                self._part(len(self._file_rows) - 1), self._schema, compression="zstd"
+            )
+        self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+        self._file_rows[-1] += rows
+        self._arrow_bytes += group.nbytes
+        if self._file_rows[-1] >= ROWS_PER_FILE:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._writer = None
+        with self._part(len(self._file_rows) - 1).open("rb") as file:
+            os.fsync(file.fileno())
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"{self._split}-{number:05d}.part"

@@ -1,0 +1,271 @@
+"""Dataset cards: a frozen dataclass for what a card needs, a template for how it is said.
+
+Every number and name comes from the statistics that a build wrote; a card that lacks one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from safe_stepwise.records import NOISE_TYPES
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_MEANINGS = {
+    "none": "a path from the question to the answer was found in the gold passages",
+    "missing_evidence": "a fact that the answer needs is in no gold passage",
+    "entity_confusion": "two entities that share a name are taken for one",
+    "external_knowledge": "a step needs knowledge that no passage states",
+    "wrong_answer": "the passages lead to another answer than the one given",
+    "ambiguous_question": "the question fits more than one answer",
+    "unparsed": "not judged: the teacher failed or its output could not be read",
+}
+_LIMITS = {
+    "hotpotqa": "HotpotQA annotates no triples. *Verified* says of a bridge question that its gold "
+    "passages name each other (or one thing in common) and hold the answer, of a comparison that "
+    "each side is described and no date compared contradicts the answer; most other noise goes "
+    "unseen. The relation of its triples is the text before a name, or `names`.",
+    "musique": "A hop that MuSiQue asks in words has that question as its relation, `…` where an "
+    "earlier answer goes; its head is that answer, or the title of the passage.",
+}
+"""What labels of a benchmark can't tell, beyond what all can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config of a dataset: (split, rows) for each split that has rows."""
+
+    name: str
+    splits: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCard:
+    """One build (a benchmark's split) as a card tells it."""
+
+    benchmark: str
+    split: str
+    source: str
+    digest: str
+    synthetic: bool
+    limit: int | None
+    teacher: str
+    seed: int
+    rows: int
+    verified: int
+    unverifiable: Mapping[str, int]
+    unparsed: int
+    rejected: int
+    kinds: Mapping[str, tuple[int, int]]
+    """Rows and unverifiable rows of each kind of question."""
+    evaluation_rows: int | None
+    evaluation_left_out: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCard:
+    """A benchmark that the data comes from; ``license`` is a Hub licence id."""
+
+    name: str
+    license: str
+    homepage: str
+    citation: str
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCard:
+    """All that a dataset's README says."""
+
+    dataset: str
+    version: str
+    builds: tuple[BuildCard, ...]
+    sources: tuple[SourceCard, ...]
+    configs: tuple[Config, ...]
+    libraries: Mapping[str, str]
+    dataset_info: Sequence[Mapping[str, Any]]
+
+    @property
+    def license(self) -> str:
+        """The sources' licence where they agree, else ``other``."""
+        licenses = {source.license for source in self.sources}
+        return licenses.pop() if len(licenses) == 1 else "other"
+
+    @property
+    def limits(self) -> list[str]:
+        """What to know about the labels of the benchmarks it comes from."""
+        return [_LIMITS[source.name] for source in self.sources if source.name in _LIMITS]
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether nothing in it is from a real benchmark."""
+        return all(source.synthetic for source in self.sources)
+
+    @property
+    def rows(self) -> int:
+        """Rows with a label, over all builds."""
+        return sum(build.rows - build.rejected for build in self.builds)
+
+
+def verified_multihop(
+    statistics: Sequence[Mapping[str, Any]], dataset_info: Sequence[Mapping[str, Any]]
+) -> str:
+    """README of ``safe-verified-multihop``.
+
+    ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
+    Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
+    """
+    card = dataset_card("safe-verified-multihop", statistics, dataset_info)
+    return _render(card, "verified_multihop.md.jinja", ["question-answering"])
+
+
+def noise_labels(
+    statistics: Sequence[Mapping[str, Any]], dataset_info: Sequence[Mapping[str, Any]]
+) -> str:
+    """README of ``safe-noise-labels``; arguments and errors as for `verified_multihop`."""
+    card = dataset_card("safe-noise-labels", statistics, dataset_info)
+    return _render(card, "noise_labels.md.jinja", ["question-answering", "text-classification"])
+
+
+def dataset_card(
+    dataset: str,
+    statistics: Sequence[Mapping[str, Any]],
+    dataset_info: Sequence[Mapping[str, Any]],
+) -> DatasetCard:
+    """The card of a dataset that the given builds make up, all of one version."""
+    (version,) = {entry["version"] for entry in statistics}
+    return DatasetCard(
+        dataset=dataset,
+        version=version,
+        builds=tuple(_build(entry) for entry in statistics),
+        sources=_sources(statistics),
+        configs=_configs(dataset, statistics),
+        libraries=_libraries(statistics),
+        dataset_info=dataset_info,
+    )
+
+
+def cell(value: object) -> str:
+    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
+
+    >>> cell("a|b\nc <i>")
+    'a\\|b c &lt;i>'
+    """
+    text = " ".join(str(value).split())
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows.
+
+    >>> size_category(2_000)
+    '1K<n<10K'
+    """
+    return next((name for limit, name in _SIZES if rows < limit), "n>1M")
+
+
+def _build(entry: Mapping[str, Any]) -> BuildCard:
+    evaluation = entry["evaluation"]
+    return BuildCard(
+        benchmark=entry["benchmark"],
+        split=entry["split"],
+        source=entry["source"]["name"],
+        digest=entry["source"]["digest"],
+        synthetic=entry["source"]["synthetic"],
+        limit=entry["limit"],
+        teacher=entry["teacher"],
+        seed=entry["seed"],
+        rows=entry["rows"],
+        verified=entry["verified"],
+        unverifiable=entry["unverifiable"],
+        unparsed=entry["unparsed"],
+        rejected=entry["rejected"],
+        kinds={name: (k["rows"], k["unverifiable"]) for name, k in entry["kinds"].items()},
+        evaluation_rows=None if evaluation is None else evaluation["rows"],
+        evaluation_left_out=None if evaluation is None else evaluation["left_out"],
+    )
+
+
+def _sources(statistics: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
+    sources = {
+        entry["benchmark"]: SourceCard(
+            name=entry["benchmark"],
+            license=entry["license"],
+            homepage=entry["homepage"],
+            citation=entry["citation"].strip(),
+            synthetic=entry["source"]["synthetic"],
+        )
+        for entry in statistics
+    }
+    return tuple(sources.values())
+
+
+def _configs(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+    splits: dict[str, list[tuple[str, int]]] = {}
+    for entry in statistics:
+        for name, files in entry["files"][dataset].items():
+            if files["rows"]:
+                splits.setdefault(name, []).append((files["split"], files["rows"]))
+    return tuple(Config(name, tuple(parts)) for name, parts in sorted(splits.items()))
+
+
+def _libraries(statistics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Versions by name; of a library that changed between builds, each of them."""
+    versions: dict[str, set[str]] = {}
+    for entry in statistics:
+        for name, version in entry["libraries"].items():
+            versions.setdefault(name, set()).add(version)
+    return {name: " and ".join(sorted(found)) for name, found in sorted(versions.items())}
+
+
+def _render(card: DatasetCard, template: str, tasks: list[str]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # Markdown, where `cell` does the escaping
+    )
+    environment.filters["cell"] = cell
+    environment.filters["number"] = lambda value: f"{value:,}"
+    body = environment.get_template(template).render(
+        card=card, noise_types=NOISE_TYPES, meanings=_MEANINGS
+    )
+    return f"---\n{_yaml(card, tasks)}---\n\n{body.rstrip()}\n"
+
+
+def _yaml(card: DatasetCard, tasks: list[str]) -> str:
+    from huggingface_hub import DatasetCardData
+
+    tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
+    if any(source.synthetic for source in card.sources):
+        tags.append("synthetic")
+    extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in card.dataset_info]}
+    if card.license == "other":
+        extra["license_name"] = "licenses-of-the-sources"
+    data = DatasetCardData(
+        language="en",
+        license=card.license,
+        pretty_name=card.dataset,
+        task_categories=tasks,
+        size_categories=[size_category(card.rows)],
+        tags=tags,
+        configs=[
+            {
+                "config_name": config.name,
+                "data_files": [
+                    {"split": split, "path": f"data/{config.name}/{split}-*.parquet"}
+                    for split, _ in config.splits
+                ],
+            }
+            for config in card.configs
+        ],
+        **extra,
+    )
+    return str(data.to_yaml()).rstrip() + "\n"

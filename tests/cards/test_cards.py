@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from huggingface_hub import DatasetCard
+
+from cards import cards
+from safe_stepwise.records import NOISE_TYPES
+
+INFO = [{"config_name": "musique", "features": [{"name": "id", "dtype": "string"}]}]
+
+
+def split_files(split: str, rows: int) -> dict[str, Any]:
+    names = [f"{split}-00000-of-00001.parquet"] if rows else []
+    return {"split": split, "rows": rows, "bytes": 10, "arrow_bytes": 20, "files": names}
+
+
+def statistics(benchmark: str = "musique", split: str = "train", **changes: Any) -> dict[str, Any]:
+    verified = {
+        benchmark: split_files(split, 81),
+        f"{benchmark}_labeled": split_files(split, 97),
+    }
+    if split == "validation":
+        verified[f"{benchmark}_eval"] = split_files("test", 75)
+    return {
+        "version": "v0.3.0",
+        "benchmark": benchmark,
+        "split": split,
+        "source": {"name": f"{benchmark}.jsonl", "digest": "ab" * 32, "synthetic": False},
+        "limit": None,
+        "teacher": "annotations",
+        "seed": 5,
+        "rows": 100,
+        "verified": 81,
+        "unverifiable": {"missing_evidence": 9, "wrong_answer": 4},
+        "unparsed": 3,
+        "rejected": 3,
+        "kinds": {"chain": {"rows": 97, "unverifiable": 13}},
+        "evaluation": {"size": 75, "rows": 75, "left_out": 6, "passages": 10}
+        if split == "validation"
+        else None,
+        "files": {
+            "safe-verified-multihop": verified,
+            "safe-noise-labels": {benchmark: split_files(split, 97)},
+        },
+        "license": "cc-by-4.0",
+        "homepage": "https://example.org/musique",
+        "citation": "@article{someone2020,\n  title = {Questions}\n}",
+        "libraries": {"datasets": "5.2.0"},
+        "code_sha256": "cd" * 32,
+        **changes,
+    }
+
+
+MAKERS = [cards.verified_multihop, cards.noise_labels]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_yaml_is_what_the_hub_reads(make: Any) -> None:
+    text = make([statistics(), statistics(split="validation")], INFO)
+    data = DatasetCard(text).data.to_dict()
+    assert data["license"] == "cc-by-4.0"
+    assert data["language"] == "en"
+    assert "question-answering" in data["task_categories"]
+    assert data["size_categories"] == ["n<1K"]
+    assert data["dataset_info"] == INFO
+    configs = {c["config_name"]: c["data_files"] for c in data["configs"]}
+    assert [f["split"] for f in configs["musique"]] == ["train", "validation"]
+    assert configs["musique"][0]["path"] == "data/musique/train-*.parquet"
+    if make is cards.verified_multihop:
+        assert set(configs) == {"musique", "musique_labeled", "musique_eval"}
+        assert [f["split"] for f in configs["musique_eval"]] == ["test"]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_figure_is_the_runs(make: Any) -> None:
+    text = make([statistics(split="validation")], INFO)
+    assert "| musique | validation | 100 | 81 | 13 | 3 | 3 |" in text
+    assert "| musique | validation | chain | 97 | 13 |" in text
+    assert "75 questions, drawn with seed 5" in text
+    assert "6 verified rows were out of the draw" in text
+    for type_ in NOISE_TYPES:
+        assert text.count(f"| `{type_}` |") == 1
+    assert f"`{'ab' * 32}`" in text
+    assert "2604.01993" in text
+    assert "@article{someone2020," in text
+    assert "ynthetic" not in text
+
+
+def test_licences_that_differ_are_listed() -> None:
+    other = statistics("hotpotqa", license="cc-by-sa-4.0")
+    text = cards.verified_multihop([statistics(), other], INFO)
+    data = DatasetCard(text).data
+    assert data.license == "other"
+    assert data.license_name
+    assert "| musique | `cc-by-4.0` |" in text
+    assert "| hotpotqa | `cc-by-sa-4.0` |" in text
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_synthetic_card_says_so(make: Any) -> None:
+    source = {"name": "rows=100,seed=1", "digest": "ab" * 32, "synthetic": True}
+    text = make([statistics("synthetic", source=source, citation="", homepage="")], INFO)
+    assert "**Synthetic data.**" in text
+    assert "synthetic" in DatasetCard(text).data.tags
+
+
+def test_one_real_benchmark_beside_it_and_the_card_is_not_synthetic() -> None:
+    source = {"name": "rows=100,seed=1", "digest": "ab" * 32, "synthetic": True}
+    text = cards.noise_labels([statistics(), statistics("synthetic", source=source)], INFO)
+    assert "**Synthetic data.**" not in text
+    assert "| synthetic |" in text
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_card_says_what_labels_of_its_benchmark_cannot_tell(make: Any) -> None:
+    assert "HotpotQA annotates no triples" in make([statistics("hotpotqa")], INFO)
+    assert "HotpotQA" not in make([statistics("2wikimultihopqa")], INFO)
+
+
+def test_values_cannot_break_a_table() -> None:
+    evil = statistics(
+        teacher="a|b\n| c |",
+        source={"name": "my|file\n.jsonl", "digest": "ab" * 32, "synthetic": False},
+        kinds={"x | y": {"rows": 97, "unverifiable": 13}, "": {"rows": 0, "unverifiable": 0}},
+    )
+    text = cards.verified_multihop([evil], INFO)
+    block: list[int] = []
+    for line in text.splitlines():
+        if line.startswith("| "):
+            block.append(line.replace("\\|", "").count("|"))
+        elif block:
+            assert len(set(block)) == 1, line
+            block = []
+    assert "a\\|b \\| c \\|" in text
+
+
+def test_a_missing_figure_is_an_error() -> None:
+    lacking = copy.deepcopy(statistics())
+    del lacking["verified"]
+    with pytest.raises(KeyError):
+        cards.verified_multihop([lacking], INFO)
+
+
+def test_a_split_without_rows_is_in_no_config() -> None:
+    entry = statistics()
+    entry["files"]["safe-verified-multihop"]["musique"] = split_files("train", 0)
+    data = DatasetCard(cards.verified_multihop([entry], INFO)).data.to_dict()
+    assert [c["config_name"] for c in data["configs"]] == ["musique_labeled"]
