@@ -1,0 +1,1 @@
+"""Make judgements: comparisons of labels, metrics and reports."""

@@ -1,0 +1,1 @@
+"""The command lines: ``python -m scripts.NAME --help``."""

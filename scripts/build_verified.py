@@ -1,0 +1,166 @@
+"""Verify a benchmark and write its verified splits and noise labels as Parquet.
+
+    python -m scripts.build_verified --benchmark musique --input musique_dev.jsonl \\
+        --split validation --teacher annotations --output build/musique
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from builders.benchmarks import BENCHMARKS
+from builders.benchmarks.sources import canonical_split
+from builders.collect import SPLITS, Build
+from builders.statistics import Statistics
+from builders.teachers import Teacher
+from builders.teachers.annotations import AnnotationsTeacher
+from builders.verified import NOISE_LABELS, VERIFIED, Card, build
+from cards import cards
+from safe_stepwise.errors import UserError
+from scripts.cli import Parser, cores, one_of, positive, run, table
+
+CARDS: Mapping[str, Card] = {
+    VERIFIED: cards.verified_multihop,
+    NOISE_LABELS: cards.noise_labels,
+}
+
+EXAMPLES = """
+examples:
+  # HotpotQA's validation set, from its original file
+  python -m scripts.build_verified --benchmark hotpotqa --input hotpot_dev_distractor_v1.json \\
+      --split validation --teacher annotations --output build/verified
+
+  # the training set into the same folder: builds accumulate
+  python -m scripts.build_verified --benchmark hotpotqa --input hotpot_train_v1.1.json \\
+      --split train --teacher annotations --output build/verified
+
+  # a copy on the Hub, at a revision (a commit or a tag)
+  python -m scripts.build_verified --benchmark musique --input NAMESPACE/NAME@REVISION \\
+      --split validation --teacher annotations --output build/verified
+
+  # a synthetic file, a JSON object a line: our columns and "truth", which is never read to label
+  python -m scripts.build_verified --benchmark synthetic --input made_up.jsonl \\
+      --split train --teacher annotations --output build/synthetic
+
+  # made-up questions, 12 in 100 of them with noise: no input file needed
+  python -m scripts.build_verified --benchmark synthetic --input rows=2000,seed=1,noise=0.12 \\
+      --split train --teacher annotations --output build/synthetic
+
+A run that was stopped or killed goes on where it was when started again. Then:
+  load_dataset("build/verified/safe-verified-multihop", "hotpotqa")          # verified rows
+  load_dataset("build/verified/safe-verified-multihop", "hotpotqa_labeled")  # all rows, labels
+  load_dataset("build/verified/safe-noise-labels", "hotpotqa")               # labels only
+
+exit status: 0 done, 2 something to mend (one line says what), 1 a fault of this program
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Build and print a summary; raises ``UserError`` for what the user can mend."""
+    options = _parser().parse_args(arguments)
+    plan = Build(
+        benchmark=one_of(options.benchmark, BENCHMARKS, "--benchmark"),
+        source=options.input,
+        split=known_split(options.split),
+        output=options.output,
+        teacher=known_teacher(options.teacher),
+        version=known_version(options.version),
+        seed=options.seed,
+        limit=options.limit,
+        workers=options.workers,
+        keep_rejects=options.on_error == "keep",
+    )
+    print(summary(plan, build(plan, CARDS)))
+
+
+def known_split(name: str) -> str:
+    """``train`` or ``validation``; raises ``UserError`` for any other split."""
+    split = canonical_split(name)
+    if split not in SPLITS:
+        raise UserError(f"--split {name}: only {' and '.join(SPLITS)} have the gold annotations")
+    return split
+
+
+def known_teacher(spec: str) -> Callable[[], Teacher]:
+    """What makes the teacher of a spec; raises ``UserError`` for one that is not there yet."""
+    if spec != "annotations":
+        raise UserError(
+            f"--teacher {spec}: models as teachers come with a later version; use annotations"
+        )
+    return AnnotationsTeacher
+
+
+def known_version(version: str) -> str:
+    """A release version, else ``UserError``."""
+    if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
+        raise UserError(f"--version {version!r}: write it as vMAJOR.MINOR.PATCH, like v0.1.0")
+    return version
+
+
+def summary(plan: Build, statistics: Statistics) -> str:
+    """What was found, where it is, how to open it."""
+    found = [(f"  {type_}", count) for type_, count in statistics.unverifiable.items()]
+    rows: list[tuple[str, object]] = [
+        (f"{plan.benchmark} {plan.split}", "rows"),
+        ("read", statistics.rows),
+        ("verified", statistics.verified),
+        ("unverifiable", sum(statistics.unverifiable.values())),
+        *found,
+        ("not judged", statistics.unparsed),
+        ("rejected", statistics.rejected),
+    ]
+    lines = [table(rows)]
+    if statistics.evaluation is not None:
+        sample = statistics.evaluation
+        lines.append(
+            f"\nevaluation sample: {sample.rows} rows; {sample.left_out} verified rows cannot have "
+            f"exactly {sample.passages} passages and were left out"
+        )
+    if statistics.rejected:
+        lines.append(f"\nrejected rows, with reasons: {plan.output / 'rejects.jsonl'}")
+    verified = plan.output / VERIFIED
+    lines += [
+        f"\n{verified}",
+        f"{plan.output / NOISE_LABELS}",
+        f'\nload_dataset("{verified}", "{plan.benchmark}_labeled", split="{plan.split}")',
+    ]
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m scripts.build_verified",
+        description="Verify a multi-hop QA benchmark against its own gold passages.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--benchmark", required=True, metavar="NAME", help=", ".join(BENCHMARKS))
+    add(
+        "--input",
+        required=True,
+        metavar="SOURCE",
+        help="the benchmark's file, hub-id@revision, or rows=N,seed=N,noise=RATE for synthetic",
+    )
+    add("--split", required=True, help="train or validation (also: dev)")
+    add("--teacher", required=True, metavar="SPEC", help="annotations (no model needed)")
+    add("--output", required=True, type=Path, metavar="DIR", help="builds there accumulate")
+    add("--limit", type=positive, metavar="N", help="read only the first N rows")
+    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
+    add("--engine", choices=["local"], default="local", help="where the work runs")
+    add(
+        "--on-error",
+        choices=["stop", "keep"],
+        default="stop",
+        help="a row that cannot be read stops the run, or is kept apart in DIR/rejects.jsonl",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="of the evaluation sample (default 0)")
+    add("--version", default="v0.1.0", help="of the release (default v0.1.0)")
+    return parser
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,20 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real benchmark rows, none of which may be copied into the project."""
+    named = os.environ.get("SAFE_STEPWISE_REAL_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is no folder (set SAFE_STEPWISE_REAL_DATA)")
+    return folder

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builders.benchmarks.synthetic import generate, parse_spec, to_row
+from builders.collect import Build
+from builders.teachers.annotations import AnnotationsTeacher
+from builders.verified import build
+from safe_stepwise.errors import UserError
+from scripts import compare_labels
+from scripts.build_verified import CARDS
+
+ROOT = Path(__file__).parents[2]
+SPEC = "rows=80,seed=31337,noise=0.5"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("built") / "out"
+    build(Build("synthetic", SPEC, "validation", output, AnnotationsTeacher), CARDS)
+    return output
+
+
+@pytest.fixture(scope="module")
+def truths() -> dict[str, str]:
+    return {q.id: truth for q, truth in generate(parse_spec(SPEC), split="validation")}
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def noisy(truth: str) -> bool:
+    return truth not in ("none", "unparsed")
+
+
+def figures(printed: str, labels: str) -> list[str]:
+    """The columns of a table row after the benchmark and the labels."""
+    line = next(line for line in printed.splitlines() if f"  {labels}  " in line)
+    return line.partition(labels)[2].split()
+
+
+def test_a_build_against_its_truth(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [to_row(*row) for row in generate(parse_spec(SPEC), split="validation")]
+    published = write(tmp_path / "truth.jsonl", rows)
+    compare_labels.main(["--verified", str(built), "--published", str(published)])
+    printed = capsys.readouterr().out
+    number, true, found, precision, recall, _ = figures(printed, "verification")
+    assert (int(number), int(true)) == (80, sum(noisy(str(row["truth"])) for row in rows))
+    assert int(found) > 0
+    assert float(precision) >= 0.9
+    assert float(recall) >= 0.9
+    assert float(figures(printed, "names alone")[-1]) < 0.9
+
+
+def test_every_disagreement_is_listed(
+    built: Path, tmp_path: Path, truths: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Published labels that are all turned round: every row with one differs."""
+    kept = dict(list(truths.items())[:30])
+    rows = [{"id": i, "unverifiable": not noisy(truth)} for i, truth in kept.items()]
+    published = write(tmp_path / "published.jsonl", [*rows, {"id": "else", "unverifiable": True}])
+    out = tmp_path / "deep" / "disagreements.jsonl"
+    options = ["--verified", str(built), "--published", str(published), "--show", "2"]
+    compare_labels.main([*options, "--disagreements", str(out)])
+    printed = capsys.readouterr().out
+    assert figures(printed, "verification")[0] == "30"
+    written = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert len(written) > 25
+    assert f"{len(written)} disagreements in {out}" in printed
+    for row in written:
+        assert row["published_unverifiable"] is not noisy(row["noise_type"])
+        assert row["benchmark"] == "synthetic"
+        assert row["explanation"]
+        assert row["question"]
+    theirs = sum(row["published_unverifiable"] for row in written)
+    assert f"published as noise only: {theirs} (the first 2)" in printed
+    assert f"found as noise only: {len(written) - theirs} (the first 2)" in printed
+    assert printed.count("  synthetic synthetic-validation-") == 4
+
+
+def test_perfect_agreement(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ((_, found),) = compare_labels.built(built)
+    rows = [{"id": row.question.id, "unverifiable": row.unverifiable} for row in found]
+    published = write(tmp_path / "published.jsonl", list(rows))
+    compare_labels.main(["--verified", str(built), "--published", str(published)])
+    printed = capsys.readouterr().out
+    assert figures(printed, "verification")[3:] == ["1.000", "1.000", "1.000"]
+    assert "published as noise only: 0\n" in printed
+    assert "found as noise only: 0\n" in printed
+
+
+def test_a_folder_of_rows_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of a benchmark's own format beside their published labels, as in the real data."""
+    page = {"title": "Ana Vorr", "paragraph_text": "Ana Vorr was born in Oru.", "idx": 0}
+    row = {
+        "id": "2hop__1_2",
+        "question": "Where was Ana Vorr born?",
+        "answer": "Oru",
+        "answer_aliases": [],
+        "answerable": True,
+        "paragraphs": [page | {"is_supporting": True}],
+        "question_decomposition": [
+            {"id": 1, "question": "Ana Vorr >> place of birth", "answer": "Oru",
+             "paragraph_support_idx": 0}
+        ],
+    }  # fmt: skip
+    wrong = row | {"id": "2hop__1_3", "question": "Where did Ana Vorr die?"}
+    wrong["question_decomposition"] = [
+        row["question_decomposition"][0] | {"question": "Ana Vorr >> place of death"}  # type: ignore[index]
+    ]
+    write(tmp_path / "musique_train.jsonl", [row, {"id": "2hop__1_4"}])
+    write(tmp_path / "musique_dev.jsonl", [wrong, row])  # the first row again: counted once
+    labels = [
+        {"id": "2hop__1_2", "unverifiable": False},
+        {"id": "2hop__1_3", "unverifiable": True},
+        {"id": "2hop__1_4", "unverifiable": True},
+    ]
+    write(tmp_path / "musique_published_labels.jsonl", list(labels))
+    compare_labels.main(["--data", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "left out: musique_train.jsonl:2: " in printed
+    assert figures(printed, "verification") == ["2", "1", "1", "1.000", "1.000", "1.000"]
+    assert figures(printed, "names alone") == ["2", "1", "0", "-", "0.000", "0.000"]
+
+
+def test_a_benchmark_without_published_labels_is_left_out(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ((_, found),) = compare_labels.built(built)
+    rows = list(found)
+    published = {row.question.id: row.unverifiable for row in rows}
+    table = compare_labels.comparison({"synthetic": rows, "other": []}, published)
+    assert {row[0] for row in table} == {"synthetic"}
+    assert "left out: other: " in capsys.readouterr().out
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--verified", "{built}"], "--published"),
+        (["--published", "{truth}"], "--verified"),
+        (["--verified", "{tmp}", "--published", "{truth}"], "build_verified"),
+        (["--verified", "{tmp}/none", "--published", "{truth}"], "build_verified"),
+        (["--verified", "{built}", "--published", "{tmp}/none.jsonl"], "none.jsonl"),
+        (["--verified", "{built}", "--published", "{tmp}"], "cannot be read"),
+        (["--verified", "{built}", "--published", "{strange}"], "no id"),
+        (["--verified", "{built}", "--published", "{torn}"], "torn.jsonl:2"),
+        (["--verified", "{built}", "--published", "{list}"], "list.jsonl:1"),
+        (["--verified", "{built}", "--published", "{fieldless}"], "fieldless.jsonl:1"),
+        (["--data", "{tmp}"], "--data"),
+        (["--data", "{tmp}/none"], "--data"),
+        (["--show", "few"], "--help"),
+        (["--nonsense"], "--help"),
+    ],
+)
+def test_mistakes_are_user_errors(
+    built: Path, tmp_path: Path, options: list[str], expected: str
+) -> None:
+    files = {
+        "truth": '{"id": "synthetic-validation-31337-0", "truth": "none"}\n',
+        "strange": '{"id": "x", "truth": "none"}\n',
+        "torn": '{"id": "x", "truth": "none"}\n{"id": "x", "tru',
+        "list": "[1, 2]\n",
+        "fieldless": '{"id": "x"}\n',
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    paths = {name: tmp_path / f"{name}.jsonl" for name in files}
+    given = [option.format(built=built, tmp=tmp_path, **paths) for option in options]
+    with pytest.raises(UserError) as caught:
+        compare_labels.main(given)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.compare_labels", "--data", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert str(tmp_path) in done.stderr
+
+
+def test_published_labels_that_are_not_text(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="labels"):
+        compare_labels.read_published(file)
+
+
+def test_a_line_separator_within_a_row_is_no_new_line(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    row = {"id": "1", "question": "Who\u2028was it?\x85", "unverifiable": True}
+    file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert compare_labels.read_published(file) == {"1": True}
+
+
+@pytest.mark.parametrize("truth", ["nonsense", None, 3])
+def test_a_truth_that_is_no_noise_type(tmp_path: Path, truth: object) -> None:
+    file = write(tmp_path / "labels.jsonl", [{"id": "1", "truth": truth}])
+    with pytest.raises(UserError, match=r"labels\.jsonl:1"):
+        compare_labels.read_published(file)
+
+
+def test_disagreements_that_cannot_be_written(built: Path, tmp_path: Path) -> None:
+    published = write(
+        tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}]
+    )
+    options = ["--verified", str(built), "--published", str(published)]
+    with pytest.raises(UserError, match="written"):
+        compare_labels.main([*options, "--disagreements", str(tmp_path)])
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        compare_labels.main(["--help"])
+    assert caught.value.code == 0
+    assert "examples:" in capsys.readouterr().out

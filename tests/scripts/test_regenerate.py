@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+
+import pytest
+
+from safe_stepwise.errors import UserError
+from scripts import cli, demo, regenerate
+from scripts.regenerate import LOCK, read_manifest
+
+MANIFEST = """\
+version: v0.1.0
+seed: 4
+evaluation_size: 10
+builds:
+  - benchmark: synthetic
+    input: rows=40,seed=1,noise=0.3
+    split: train
+    teacher: annotations
+  - benchmark: synthetic
+    input: rows=40,seed=2,noise=0.3
+    split: validation
+    teacher: annotations
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    file = tmp_path / "small.yaml"
+    file.write_text(MANIFEST, encoding="utf-8")
+    return file
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def test_a_release_is_made_locked_and_checked(manifest: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    regenerate.regenerate(manifest, output, 1)
+    first = contents(output)
+    lock = json.loads(first[LOCK])
+    assert set(lock["files"]) == set(first) - {LOCK}
+    assert lock["counts"]["synthetic-train"]["rows"] == 40
+    assert lock["version"] == "v0.1.0"
+    assert {"python", "datasets", "pyarrow"} <= set(lock["libraries"])
+    assert {path.name for path in (output / "datasets").iterdir()} == {
+        "safe-verified-multihop",
+        "safe-noise-labels",
+    }
+    assert "complete and unchanged" in regenerate.regenerate(manifest, output, 1)
+    regenerate.regenerate(manifest, tmp_path / "again", 2)
+    assert contents(tmp_path / "again") == first
+
+
+def test_a_changed_folder_is_found_out(manifest: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    regenerate.regenerate(manifest, output, 1)
+    card = output / "datasets" / "safe-noise-labels" / "README.md"
+    text = card.read_text(encoding="utf-8")
+    card.write_text(text + "more", encoding="utf-8")
+    with pytest.raises(UserError, match=r"README\.md: differs"):
+        regenerate.regenerate(manifest, output, 1)
+    card.unlink()
+    with pytest.raises(UserError, match=r"README\.md: is missing"):
+        regenerate.regenerate(manifest, output, 1)
+    card.write_text(text, encoding="utf-8")
+    (card.parent / "extra.txt").write_text("x")
+    with pytest.raises(UserError, match=r"extra\.txt: is not part"):
+        regenerate.regenerate(manifest, output, 1)
+
+
+def test_an_interrupted_release_goes_on(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    real = regenerate.build
+
+    def stopped(plan: object, cards: object) -> object:
+        if plan.split == "validation":  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        return real(plan, cards)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(regenerate, "build", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            regenerate.regenerate(manifest, output, 1)
+    assert not (output / LOCK).exists()
+    shards = {p: p.stat().st_mtime_ns for p in output.rglob("*.arrow")}
+    assert shards
+    regenerate.regenerate(manifest, output, 1)
+    regenerate.regenerate(manifest, tmp_path / "clean", 1)
+    assert contents(output) == contents(tmp_path / "clean")
+
+
+def test_another_manifest_in_the_same_folder(manifest: Path, tmp_path: Path) -> None:
+    regenerate.regenerate(manifest, tmp_path / "out", 1)
+    manifest.write_text(MANIFEST.replace("seed: 4", "seed: 5"), encoding="utf-8")
+    with pytest.raises(UserError, match="another manifest"):
+        regenerate.regenerate(manifest, tmp_path / "out", 1)
+
+
+def test_a_build_that_the_manifest_does_not_name(manifest: Path, tmp_path: Path) -> None:
+    regenerate.regenerate(manifest, tmp_path / "out", 1)
+    (tmp_path / "out" / LOCK).unlink()
+    manifest.write_text(MANIFEST.split("  - benchmark")[0] + one_build(), encoding="utf-8")
+    with pytest.raises(UserError, match="holds synthetic validation"):
+        regenerate.regenerate(manifest, tmp_path / "out", 1)
+
+
+def one_build() -> str:
+    return "  - benchmark" + MANIFEST.split("  - benchmark")[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("seed: 4", "sede: 4", "key sede: .*did you mean seed"),
+        ("    split: train", "    splitt: train", r"builds\[0\]\.splitt"),
+        ("seed: 4\n", "", "seed: is missing"),
+        ("    split: train\n", "", r"builds\[0\]\.split: is missing"),
+        ("seed: 4", "seed: four", "seed: has to be of type int"),
+        ("version: v0.1.0", "version: '1'", "vMAJOR.MINOR.PATCH"),
+        ("benchmark: synthetic", "benchmark: syntetic", "did you mean synthetic"),
+        ("split: train", "split: validation", r"builds\[1\].*again"),
+        ("builds:", "builds: [", "not YAML"),
+        ("evaluation_size: 10", "evaluation_size: 0", "1 or more"),
+        ("teacher: annotations", "teacher: gpt", r"builds\[0\]\.teacher"),
+    ],
+)
+def test_a_bad_manifest_names_file_and_key(
+    manifest: Path, old: str, new: str, expected: str
+) -> None:
+    manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        read_manifest(manifest)
+    assert "small.yaml" in str(caught.value) or "version" in old
+
+
+def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> None:
+    text = MANIFEST.replace("    split: train\n", f"    split: train\n    sha256: {'ab' * 32}\n")
+    manifest.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="its digest is"):
+        regenerate.regenerate(manifest, tmp_path / "out", 1)
+
+
+def test_the_demo_opens_and_scores(
+    manifest: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demo, "MANIFEST", manifest)
+    monkeypatch.setattr(demo, "ROOT", tmp_path)
+    demo.main(["--output", str(tmp_path / "demo")])
+    said = capsys.readouterr().out
+    assert "synthetic_eval" in said
+    assert "precision" in said
+    assert "\nunverifiable" in said
+    manifest.write_text(MANIFEST.replace("rows=40", "rows=30"), encoding="utf-8")
+    demo.main(["--output", str(tmp_path / "demo")])
+    assert "30" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", [cli, demo])
+def test_examples_of_the_scripts(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Make adapters: TRL recipes (the trainer comes with a later release)."""
