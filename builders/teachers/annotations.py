@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from builders.teachers import Proposal, supporting_facts
-from builders.teachers.hops import AnnotatedHop, annotated_hops, look_up
 from safe_stepwise.grounding import also_named, ground
+from safe_stepwise.hops import AnnotatedHop, annotated_hops, look_up
 from safe_stepwise.knowledge_graph import KnowledgeGraph, name_alikes
 from safe_stepwise.mentions import is_about
 from safe_stepwise.namesakes import extended, told_apart
@@ -29,6 +29,23 @@ class AnnotationsTeacher:
     """See the module docstring; the stages are those of ``builders.teachers.Teacher``."""
 
     name = "annotations"
+    identity = "annotations"
+    simulated = False
+    own_processes = True
+    replies: Mapping[str, int] = {}
+
+    @staticmethod
+    def check() -> None:
+        """Nothing that could be missing."""
+
+    @staticmethod
+    def close() -> None:
+        """Nothing to free."""
+
+    @staticmethod
+    def progress() -> str:
+        """No requests."""
+        return ""
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Annotated hops that the passage states, further values beside them, contradictions."""

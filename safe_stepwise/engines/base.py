@@ -1,0 +1,130 @@
+"""The nouns of the engine layer: a request, a completion, and what an engine has to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+from safe_stepwise.records import Question, Usage
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample; the default is greedy, as everywhere in SAFE (v1, section 4.1)."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 2048
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+
+
+GREEDY = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A JSON schema that the reply must have, where the engine can see to it; ``text`` is JSON."""
+
+    name: str
+    text: str
+
+    @classmethod
+    def of(cls, name: str, schema: Mapping[str, Any]) -> Schema:
+        return cls(name, json.dumps(schema, sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
+
+    ``question`` is what an engine without a model reasons over, ``passage`` (from 1) which of its
+    passages is meant; others never see them.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = GREEDY
+    schema: Schema | None = None
+    role: str = ""
+    question: Question | None = field(default=None, compare=False, repr=False)
+    passage: int | None = None
+
+
+NO_USAGE = Usage()
+"""Of an engine that doesn't count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply; ``finish`` is ``length`` when it was cut off at ``max_tokens``."""
+
+    text: str
+    usage: Usage = NO_USAGE
+    finish: FinishReason = "stop"
+
+
+class EngineError(Exception):
+    """A request that got no reply; ``transient`` when another try may, after ``retry_after`` s."""
+
+    def __init__(
+        self, message: str, *, transient: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after = retry_after
+
+
+class Engine(Protocol):
+    """What every engine file offers. An engine belongs to the event loop that first uses it."""
+
+    identity: Mapping[str, Any]
+    """All of the engine that can change a reply: kind, model, revision, adapter, base URL."""
+    name: str
+    """What may be published: the identity without addresses."""
+    simulated: bool
+    """Whether replies come from annotations or a script, not from a model."""
+
+    async def check(self) -> None:
+        """Raise ``UserError`` if it can't work: no such server, model or file."""
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        """One completion or error a request, in order; one that fails leaves the others alone."""
+
+    async def close(self) -> None:
+        """Free connections, threads, accelerator memory."""
+
+
+def request_key(engine: Engine, request: Request) -> str:
+    """SHA-256 (64 hex digits) of everything that can change the reply (DESIGN, section 7).
+
+    The role is not in it, as who asks does not change what a model says; a simulated engine may
+    go by the role and the question.
+    """
+    s = request.sampling
+    asked: list[Any] = [
+        dict(engine.identity),
+        [(message.role, message.content) for message in request.messages],
+        (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop),
+        (request.schema.name, request.schema.text) if request.schema else None,
+    ]
+    if engine.simulated:
+        asked += [request.role, request.passage]
+        if (q := request.question) is not None:
+            annotations = [*map(asdict, q.evidence), *map(asdict, q.decomposition)]
+            asked.append([q.id, q.answer, annotations])
+    # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.
+    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,104 @@
+"""From messages to the tokens of a prompt, for the engines that run the model themselves.
+
+A passage that says ``<|im_end|>`` must not end a turn, so control tokens are broken up in what
+messages say before the chat template adds its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from safe_stepwise.engines.base import EngineError, Message
+from safe_stepwise.engines.weights import Weights, one_line
+from safe_stepwise.errors import UserError
+
+
+def need(engine: str, library: str, extra: str, *modules: str) -> None:
+    """Raise ``UserError`` if the modules that an engine stands on are not installed."""
+    if any(find_spec(module) is None for module in modules):
+        raise UserError(
+            f"the {engine} engine needs {library}: pip install 'safe-stepwise[{extra}]'"
+        )
+
+
+class Chat:
+    """A model's tokenizer and chat template."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._control = control_tokens(tokenizer)
+
+    @classmethod
+    def load(cls, weights: Weights) -> Chat:
+        """The tokenizer of a model.
+
+        Raises ``UserError`` if it can't be loaded or the model knows no chat.
+        """
+        from transformers import AutoTokenizer
+
+        extra = {"gguf_file": weights.gguf} if weights.gguf else {}
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                weights.place, revision=weights.commit, trust_remote_code=False, **extra
+            )
+        except Exception as error:  # whatever a broken tokenizer makes the library raise
+            raise UserError(f"{weights}: no tokenizer can be loaded ({one_line(error)})") from None
+        if not tokenizer.chat_template:
+            raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
+        return cls(tokenizer)
+
+    def tokens(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt, up to where the assistant's turn begins; models that can think don't.
+
+        Raises ``EngineError`` for a chat that the template refuses.
+        """
+        turns = [
+            {"role": m.role, "content": spelled_out(m.content, self._control)} for m in messages
+        ]
+        try:
+            text = self.tokenizer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,  # templates without the switch pass over it
+            )
+        except Exception as error:  # a template raises what it likes
+            raise EngineError(f"the chat template refuses: {one_line(error)}") from error
+        # The template has written the beginning-of-text token, if the model has one.
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What tokens say, without control tokens."""
+        said: str = self.tokenizer.decode(tokens, skip_special_tokens=True)
+        return said
+
+
+def control_tokens(tokenizer: Any) -> tuple[str, ...]:
+    """The strings that steer a model: special tokens, and added ones that its template writes.
+
+    The latter are the likes of ``<think>``. Other added tokens are only text that is common
+    enough for a token of its own (runs of spaces, HTML), and stay what they are.
+    """
+    template = str(tokenizer.chat_template or "")
+    found = set(tokenizer.all_special_tokens)
+    for token in tokenizer.added_tokens_decoder.values():
+        if token.special or (token.content in template and not token.content.isalnum()):
+            found.add(token.content)
+    # One character can't be broken up, and whitespace steers nothing.
+    return tuple(sorted(token for token in found if len(token) > 1 and token.strip()))
+
+
+def spelled_out(text: str, control: Iterable[str]) -> str:
+    """The text with a space after the first character of every control token in it.
+
+    >>> spelled_out("a <|im_end|> b < c", ["<|im_end|>", "<think>"])
+    'a < |im_end|> b < c'
+    """
+    # Looking ahead finds those that overlap, and a token can't be put together by the breaking
+    # of another: what is added is a space.
+    tokens = "|".join(map(re.escape, control))
+    return re.sub(f"(?=(?:{tokens}))(.)", r"\1 ", text, flags=re.DOTALL) if tokens else text

@@ -1,0 +1,164 @@
+"""Between caller and engine: the response cache, bounded retries, a limit, and the accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.wait import wait_base, wait_random_exponential
+
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+TRIES = 8
+"""Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
+HOPELESS = 50
+"""Requests that have to fail, with none answered, for a run to be given up."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+
+
+@dataclass(slots=True)
+class Account:
+    """What a role's requests came to in this run; tokens are those of calls made, not of hits."""
+
+    hits: int = 0
+    """Replies that cost no call: from the cache, or shared with one who asked first."""
+    answered: int = 0
+    calls: int = 0
+    retries: int = 0
+    failed: int = 0
+    owed: int = 0
+    """Requests under way."""
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    def spend(self, usage: Usage) -> None:
+        """Add the tokens of one call."""
+        self.prompt += usage.prompt
+        self.cached += usage.cached
+        self.completion += usage.completion
+
+
+@dataclass
+class Client:
+    """How everything here asks a model.
+
+    A reply is looked up, then asked for at most once however many ask for it at the same time.
+    Transient errors are tried again with jittered back-off (or after what the server says).
+    """
+
+    engine: Engine
+    cache: ResponseCache | None = None
+    in_flight: int = 256
+    tries: int = TRIES
+    accounts: dict[str, Account] = field(default_factory=dict)
+    _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.in_flight)
+
+    async def ask(self, request: Request) -> Completion:
+        """The completion of one request; raises ``EngineError`` when every try failed."""
+        account = self.accounts.setdefault(request.role, Account())
+        key = request_key(self.engine, request)
+        stored = self.cache.get(key) if self.cache is not None else None
+        if stored is not None:
+            account.hits += 1
+            return stored
+        pending = self._pending.get(key)
+        shared = pending is not None
+        if pending is None:
+            pending = asyncio.ensure_future(self._call(key, request, account))
+            self._pending[key] = pending
+            pending.add_done_callback(lambda _: self._pending.pop(key, None))
+        # Shielded: one who gives up must not take the reply from the others, or from the cache.
+        completion = await asyncio.shield(pending)
+        account.hits += shared
+        return completion
+
+    async def ask_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        """A completion or an error for each request, in order.
+
+        Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
+        """
+        asking = [asyncio.ensure_future(self._settled(request)) for request in requests]
+        try:
+            return await asyncio.gather(*asking)
+        finally:
+            for one in asking:
+                one.cancel()
+
+    def total(self) -> Account:
+        """The sum over roles."""
+        whole = Counter[str]()
+        for account in self.accounts.values():
+            for name in Account.__dataclass_fields__:
+                whole[name] += getattr(account, name)
+        return Account(**whole)
+
+    async def _settled(self, request: Request) -> Completion | EngineError:
+        try:
+            return await self.ask(request)
+        except EngineError as error:
+            return error
+
+    async def _call(self, key: str, request: Request, account: Account) -> Completion:
+        account.owed += 1
+        try:
+            async with self._slots:
+                completion = await self._tried(request, account)
+        except EngineError as error:
+            account.failed += 1
+            self._give_up_if_hopeless(error)
+            raise
+        finally:
+            account.owed -= 1
+        account.answered += 1
+        if self.cache is not None:
+            self.cache.put([(key, completion)])
+        return completion
+
+    def _give_up_if_hopeless(self, error: EngineError) -> None:
+        """Stop a run of which nothing comes, instead of failing every row of it."""
+        whole = self.total()
+        if whole.failed >= HOPELESS and not whole.answered and not whole.hits:
+            raise UserError(
+                f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
+            )
+
+    async def _tried(self, request: Request, account: Account) -> Completion:
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(self.tries),
+            wait=_Wait(),
+            retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
+            reraise=True,
+        )
+        async for attempt in tries:
+            with attempt:
+                number = attempt.retry_state.attempt_number
+                account.calls += 1
+                account.retries += number > 1
+                (found,) = await self.engine.generate([request])
+                if isinstance(found, EngineError):
+                    raise found
+                account.spend(found.usage)
+                return found
+        raise AssertionError("reraise=True leaves no other way out")
+
+
+class _Wait(wait_base):
+    """Jittered exponential back-off, and never less than the server asked for."""
+
+    def __init__(self) -> None:
+        self._jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        asked = error.retry_after if isinstance(error, EngineError) else None
+        return max(self._jittered(retry_state), min(asked or 0.0, LONGEST_WAIT_S))

@@ -1,0 +1,319 @@
+"""Scripted replies, for tests and scheduling: simulated latency, prefix cache and faults.
+
+Spec: ``mock:FILE``, a JSON or YAML file::
+
+    replies:                       # the first rule that fits wins
+      - match: "Title: \\"?Oru"     # a regular expression, sought in the last user message
+        reply: '{"triples": []}'
+      - contains: "Is it (1) or (2)?"   # the same as plain text
+        role: judge                # who asks
+        reply: ["(1)", "(2)"]      # in turn, the last from then on
+    default: "I do not know."      # when none fits; without it that request fails
+    latency: {base: 0.05, prefill: 5000, decode: 80}   # seconds; tokens a second
+    cache: {block: 16, blocks: 4096}                   # of the prefix cache, in tokens
+    faults: {rate: 0.2, seed: 1, kinds: ["429", "500", timeout, dropped], retry_after: 0.1}
+
+Only ``replies`` is needed. Time is slept, unless ``latency`` has ``scale: 0``; ``seconds`` adds up
+what the calls would have taken. A fault depends on the seed, the request and the number of the try.
+Replies given in turn depend on the order of the calls, which is that of the requests only as long
+as one is asked after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import jsonschema
+import yaml
+
+from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+FAULTS: Mapping[str, str] = {
+    "429": "HTTP 429",
+    "500": "HTTP 500",
+    "timeout": "timed out",
+    "dropped": "connection failed",
+}
+"""What an error says, by the kind of fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds of a call: ``base`` plus uncached prompt and completion tokens at their rates."""
+
+    base: float = 0.0
+    prefill: float = float("inf")
+    decode: float = float("inf")
+    scale: float = 1.0
+    """How much of it is slept."""
+
+    def of(self, usage: Usage) -> float:
+        """Seconds of a call with this usage."""
+        return (
+            self.base
+            + (usage.prompt - usage.cached) / self.prefill
+            + usage.completion / self.decode
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The share of tries that go wrong, all in ways that may pass."""
+
+    rate: float = 0.0
+    seed: int = 0
+    kinds: tuple[str, ...] = tuple(FAULTS)
+    retry_after: float = 0.0
+    """Seconds that a 429 asks for."""
+
+    def drawn(self, key: str, number: int) -> EngineError | None:
+        """The error of a request's try, counted from 1, if it goes wrong."""
+        if not self.rate:
+            return None
+        chance = Random(f"{self.seed} {key} {number}")
+        kind = chance.choice(self.kinds)
+        if chance.random() >= self.rate:
+            return None
+        wait = self.retry_after if kind == "429" else None
+        return EngineError(FAULTS[kind], transient=True, retry_after=wait)
+
+
+class PrefixCache:
+    """A radix cache: whole blocks of tokens, each known by the whole prefix that it ends.
+
+    As in vLLM, a block is found only after all blocks before it, and at least the last token of a
+    prompt is computed. When it is full, the leaf goes that was not used for longest: whatever uses
+    a block uses all before it, and is noted as using those later, so the oldest is always a leaf.
+    """
+
+    def __init__(self, block: int = 16, blocks: int = 4096) -> None:
+        self.block = block
+        self.blocks = blocks
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def take(self, prompt: Sequence[str], reply: Sequence[str] = ()) -> int:
+        """How many leading tokens of a prompt are cached; its blocks and the reply's then are.
+
+        >>> cache = PrefixCache(block=2)
+        >>> cache.take("abcde", "fgh"), cache.take("abcdefgh"), cache.take("abcx")
+        (0, 6, 2)
+        """
+        names = list(self._names([*prompt, *reply]))
+        found = next((n for n, name in enumerate(names) if name not in self._known), len(names))
+        for name in reversed(names):  # so that a prefix outlives what builds on it
+            self._known[name] = None
+            self._known.move_to_end(name)
+        for name in list(islice(self._known, max(0, len(self._known) - self.blocks))):
+            del self._known[name]
+        return min(found, max(0, len(prompt) - 1) // self.block) * self.block
+
+    def _names(self, tokens: Sequence[str]) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        for start in range(0, len(tokens) - self.block + 1, self.block):
+            # A token holds no space, so none can pass for two.
+            text = " ".join(tokens[start : start + self.block]) + " "
+            digest.update(text.encode("utf-8", "surrogatepass"))
+            yield digest.digest()
+
+
+@dataclass
+class MockEngine:
+    """See the module docstring; ``reply`` makes the text of a request, or raises EngineError."""
+
+    reply: Callable[[Request], str]
+    digest: str = ""
+    """Of the script, which decides on the replies."""
+    latency: Latency = Latency()
+    cache: PrefixCache = field(default_factory=PrefixCache)
+    faults: Faults = Faults()
+    seconds: float = 0.0
+    """What the calls took, were they made one after the other."""
+
+    simulated = True
+
+    def __post_init__(self) -> None:
+        self.name = f"mock:{self.digest[:12]} (simulated)"
+        self.identity: Mapping[str, Any] = {"engine": "mock", "script": self.digest}
+        self._tries: Counter[str] = Counter()
+
+    @classmethod
+    def read(cls, path: Path) -> MockEngine:
+        """The engine of a script; raises ``UserError`` for a file that is none, with the place."""
+        try:
+            raw = path.read_bytes()
+            script = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)
+            json.dumps(script, allow_nan=False)  # YAML knows dates, loops and .nan, too
+            jsonschema.validate(script, _SCRIPT)
+            rules = [_Rule.read(number, rule) for number, rule in enumerate(script["replies"])]
+        except OSError as error:
+            raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
+        except jsonschema.ValidationError as error:
+            place = error.json_path.removeprefix("$").removeprefix(".") or "file"
+            raise _bad(path, f"{place}: {error.message}") from None
+        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+            raise _bad(path, str(error)) from None
+        faults = script.get("faults", {})
+        return cls(
+            _Script(rules, script.get("default")),
+            hashlib.sha256(raw).hexdigest(),
+            Latency(**script.get("latency", {})),
+            PrefixCache(**{name: int(n) for name, n in script.get("cache", {}).items()}),
+            Faults(**{**faults, "kinds": tuple(faults.get("kinds", FAULTS))}),
+        )
+
+    async def check(self) -> None:
+        """Nothing that could be missing."""
+
+    async def close(self) -> None:
+        """Nothing to free."""
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        """One reply a request, all at once."""
+        return await asyncio.gather(*map(self._one, requests))
+
+    async def _one(self, request: Request) -> Completion | EngineError:
+        try:
+            self._draw_fault(request)
+            whole = self.reply(request)
+        except EngineError as error:
+            return error
+        text, is_whole = _cut(whole, request.sampling.max_tokens, request.sampling.stop)
+        said = _TOKEN.findall(text)
+        prompt = prompt_tokens(request)
+        usage = Usage(len(prompt), self.cache.take(prompt, said), len(said))
+        seconds = self.latency.of(usage)
+        self.seconds += seconds
+        if seconds and self.latency.scale:
+            await asyncio.sleep(seconds * self.latency.scale)
+        return Completion(text, usage, "stop" if is_whole else "length")
+
+    def _draw_fault(self, request: Request) -> None:
+        if not self.faults.rate:
+            return
+        key = request_key(self, request)
+        self._tries[key] += 1
+        if fault := self.faults.drawn(key, self._tries[key]):
+            raise fault
+        del self._tries[key]  # asked again, it goes the same way again
+
+
+def prompt_tokens(request: Request) -> list[str]:
+    """Words, punctuation, and a token before every turn, the one to come included.
+
+    >>> from safe_stepwise.engines.base import Message
+    >>> prompt_tokens(Request((Message("user", "Where's Oru?"),)))
+    ['<user>', 'Where', "'", 's', 'Oru', '?', '<assistant>']
+    """
+    turns = [[f"<{m.role}>", *_TOKEN.findall(m.content)] for m in request.messages]
+    return [token for turn in turns for token in turn] + ["<assistant>"]
+
+
+def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
+    """What is said before a stop string or the limit, and whether the limit was kept."""
+    for end in filter(None, stop):
+        text = text.partition(end)[0]
+    ends = [token.end() for token in islice(_TOKEN.finditer(text), max_tokens + 1)]
+    if len(ends) <= max_tokens:
+        return text, True
+    return text[: ends[max_tokens - 1]] if max_tokens else "", False
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which requests it fits (all that it says must hold), and what they are told in turn."""
+
+    match: re.Pattern[str]
+    contains: str
+    role: str | None
+    replies: tuple[str, ...]
+
+    @classmethod
+    def read(cls, number: int, rule: Mapping[str, Any]) -> _Rule:
+        try:
+            match = re.compile(rule.get("match", ""))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"replies[{number}].match: {error}") from None
+        reply = rule["reply"]
+        replies = (reply,) if isinstance(reply, str) else tuple(reply)
+        return cls(match, rule.get("contains", ""), rule.get("role"), replies)
+
+    def fits(self, role: str, asked: str) -> bool:
+        right_role = self.role is None or self.role == role
+        return right_role and self.contains in asked and bool(self.match.search(asked))
+
+
+class _Script:
+    """Replies by rules."""
+
+    def __init__(self, rules: Sequence[_Rule], default: str | None) -> None:
+        self._rules = rules
+        self._default = default
+        self._turns: Counter[int] = Counter()
+
+    def __call__(self, request: Request) -> str:
+        turns = (m.content for m in reversed(request.messages) if m.role == "user")
+        asked = next(turns, "")
+        for number, rule in enumerate(self._rules):
+            if rule.fits(request.role, asked):
+                turn = min(self._turns[number], len(rule.replies) - 1)
+                self._turns[number] += 1
+                return rule.replies[turn]
+        if self._default is None:
+            raise EngineError("no rule of the script fits, and it has no default")
+        return self._default
+
+
+def _bad(path: Path, reason: str) -> UserError:
+    reason = " ".join(reason.split())[:300]
+    return UserError(
+        f"mock:{path}: is no script of replies ({reason}); "
+        "see the docstring of safe_stepwise/engines/mock.py"
+    )
+
+
+def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(required),
+        "properties": properties,
+    }
+
+
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer", "minimum": 1}
+_RATE = {"type": "number", "exclusiveMinimum": 0}
+_SECONDS = {"type": "number", "minimum": 0}
+_KINDS = {"type": "array", "minItems": 1, "items": {"enum": list(FAULTS)}}
+_REPLY = {"type": ["string", "array"], "minItems": 1, "items": _TEXT}
+_RULE = _object(["reply"], match=_TEXT, contains=_TEXT, role=_TEXT, reply=_REPLY)
+_SCRIPT = _object(
+    ["replies"],
+    replies={"type": "array", "items": _RULE},
+    default=_TEXT,
+    latency=_object(base=_SECONDS, prefill=_RATE, decode=_RATE, scale=_SECONDS),
+    cache=_object(block=_WHOLE, blocks=_WHOLE),
+    faults=_object(
+        rate={"type": "number", "minimum": 0, "maximum": 1},
+        seed={"type": "integer"},
+        kinds=_KINDS,
+        retry_after=_SECONDS,
+    ),
+)
+"""The JSON schema of a script."""

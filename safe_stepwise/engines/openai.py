@@ -1,0 +1,247 @@
+"""Any OpenAI-compatible server: ``vllm serve``, SGLang, hosted APIs.
+
+Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else
+OpenAI's own). The key is read from ``OPENAI_API_KEY`` and never stored. A LoRA adapter is served
+under a model name of its own: name that as MODEL, with its revision in the name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+if TYPE_CHECKING:
+    import openai
+
+TIMEOUT_S = 600.0
+CHECK_TIMEOUT_S = 30.0
+_TRANSIENT = frozenset((408, 409, 425, 429))
+_HOME = "https://api.openai.com/v1"
+
+
+class OpenAIEngine:
+    """See the module docstring; ``timeout`` is that of one call, in seconds.
+
+    Raises ``UserError`` without the extra, and for an address or key that can't be one.
+    """
+
+    simulated = False
+
+    def __init__(self, model: str, base_url: str | None = None, *, timeout: float | None = None):
+        try:
+            import aiohttp  # noqa: F401  # its transport, which a bare `pip install openai` lacks
+            import openai
+        except ImportError:
+            raise UserError(
+                "the openai engine needs its client: pip install 'safe-stepwise[openai]'"
+            ) from None
+        self.model = model
+        self.name = f"openai:{model}"
+        self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
+        _key()
+        self.timeout = timeout or TIMEOUT_S
+        self.identity: Mapping[str, Any] = {
+            "engine": "openai",
+            "model": model,
+            "base_url": self.base_url,
+        }
+        self._errors = openai
+
+    @functools.cached_property
+    def _client(self) -> openai.AsyncOpenAI:
+        """Opened with the first call: until then an engine is only a name."""
+        import openai
+
+        return openai.AsyncOpenAI(
+            base_url=self.base_url or _HOME,
+            api_key=_key(),
+            timeout=self.timeout,
+            max_retries=0,  # the client of this package retries, counts and backs off
+            # The default transport looks through all its connections on every call.
+            http_client=openai.DefaultAioHttpClient(),
+        )
+
+    async def check(self) -> None:
+        """Raise ``UserError`` if the server is not there or does not serve the model."""
+        errors, where = self._errors, f"openai:{self.model}@{self.base_url or _HOME}"
+        options: Any = {"timeout": min(self.timeout, CHECK_TIMEOUT_S)}
+        try:
+            listed: Any = await self._client.get("/models", cast_to=object, options=options)
+            served = [str(model["id"]) for model in listed["data"]]
+        except errors.AuthenticationError:
+            raise UserError(f"{where}: the key was refused; set OPENAI_API_KEY") from None
+        except errors.APIStatusError:
+            return  # a server without a list of models may well answer
+        except errors.APIConnectionError as error:
+            raise UserError(
+                f"{where}: no server answers there ({_fault(error)}); start one with "
+                f"`scripts/serve.sh {self.model}` (vLLM), or correct the address"
+            ) from None
+        except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass
+            raise UserError(
+                f"{where}: what answers there is no OpenAI-compatible server; "
+                "correct the address, which usually ends in /v1"
+            ) from None
+        if served and self.model not in served:
+            names = ", ".join(sorted(served)[:5])
+            raise UserError(f"{where}: the server has no such model, only {names}")
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        """One call a request, all at once."""
+        return await asyncio.gather(*map(self._one, requests))
+
+    async def close(self) -> None:
+        """Close the connections, if any were opened."""
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            await client.close()
+
+    async def _one(self, request: Request) -> Completion | EngineError:
+        errors = self._errors
+        try:
+            body = json.dumps(self._body(request), allow_nan=False).encode()
+        except ValueError as error:
+            return EngineError(f"the request can't be sent ({error})")
+        try:
+            # The client's own limit starts anew with every byte that comes.
+            async with asyncio.timeout(self.timeout):
+                # By path: the typed method spends more on walking our data than all the rest.
+                return _completion(
+                    await self._client.post("/chat/completions", cast_to=object, content=body)
+                )
+        except errors.APIStatusError as error:
+            status = error.status_code
+            transient = status in _TRANSIENT or status >= 500
+            wait = _wait(error.response.headers.get("retry-after"))
+            return EngineError(
+                f"HTTP {status}{_said(error)}", transient=transient, retry_after=wait
+            )
+        except (errors.APIConnectionError, TimeoutError) as error:
+            return EngineError(_fault(error), transient=True)
+        except Exception as error:
+            # A body that is cut short, has no choices or is no HTTP: the client lets it pass.
+            return EngineError(f"unreadable reply ({type(error).__name__})", transient=True)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        sampling = request.sampling
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [
+                {"role": m.role, "content": _sendable(m.content)} for m in request.messages
+            ],
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_completion_tokens": sampling.max_tokens,
+            "seed": sampling.seed,
+        }
+        if sampling.stop:
+            body["stop"] = list(sampling.stop)
+        if request.schema:
+            schema = {"name": request.schema.name, "schema": json.loads(request.schema.text)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self.base_url:
+            # Templates without the switch pass over it; OpenAI's own API would refuse it.
+            body["chat_template_kwargs"] = {"enable_thinking": False}
+        return body
+
+
+def _completion(reply: Any) -> Completion:
+    """What a response's JSON says; ``LookupError``, ``TypeError`` and the like where it is none."""
+    choice = reply["choices"][0]
+    text = choice["message"].get("content") or ""
+    if not isinstance(text, str):
+        raise TypeError("the content is no text")
+    usage = reply.get("usage") or {}
+    details = usage.get("prompt_tokens_details") or {}
+    return Completion(
+        text,
+        Usage(
+            prompt=int(usage.get("prompt_tokens") or 0),
+            cached=int(details.get("cached_tokens") or 0),
+            completion=int(usage.get("completion_tokens") or 0),
+        ),
+        "length" if choice.get("finish_reason") == "length" else "stop",
+    )
+
+
+def _address(text: str | None) -> str | None:
+    """The address of a server if it can be one, else ``UserError``; none is OpenAI's own.
+
+    >>> _address("http://localhost:8000/v1")
+    'http://localhost:8000/v1'
+    """
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or not re.fullmatch("[!-~]+", text):
+        raise UserError(f"{text!r} is no server's address: write it as http://localhost:8000/v1")
+    if parts.username is not None or parts.password is not None:
+        raise UserError("a server's address must hold no user or password: set OPENAI_API_KEY")
+    return text
+
+
+def _key() -> str:
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or "none"
+    if not (key.isascii() and key.isprintable()):
+        raise UserError("OPENAI_API_KEY holds characters that no key has; set it anew")
+    return key
+
+
+def _sendable(text: str) -> str:
+    """Text with half surrogates, which UTF-8 doesn't have, replaced by U+FFFD.
+
+    >>> _sendable("a\\ud800 b")
+    'a� b'
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _fault(error: BaseException) -> str:
+    """What went wrong underneath; the transport calls a refused connection a timeout, too."""
+    while error.__cause__ is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return f"connection failed ({type(error).__name__})"
+
+
+def _said(error: openai.APIStatusError) -> str:
+    message = str(error.message).strip().removeprefix(f"Error code: {error.status_code}")
+    lines = message.lstrip(" -").splitlines()
+    return f": {lines[0][:200]}" if lines else ""
+
+
+def _wait(header: str | None) -> float | None:
+    """Seconds that a Retry-After asks for, as a number or as a date.
+
+    >>> _wait("1.5"), _wait("Wed, 21 Oct 2015 07:28:00 GMT"), _wait("soon"), _wait(None)
+    (1.5, 0.0, None, None)
+    """
+    if header is None:
+        return None
+    try:
+        return float(header)
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

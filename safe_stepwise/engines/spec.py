@@ -1,0 +1,122 @@
+"""From a spec string to an engine: ``KIND:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
+
+| spec | engine |
+| --- | --- |
+| ``openai:MODEL@http://host:8000/v1`` | an OpenAI-compatible server; without address OpenAI's |
+| ``vllm:Qwen/Qwen3-8B+ns/adapter@v1.0.0`` | vLLM in this process |
+| ``transformers:PATH`` | transformers, on the CPU or one GPU |
+| ``symbolic`` or ``symbolic:error_rate=0.1,seed=3`` | annotations, no model (simulated) |
+| ``mock:FILE`` | scripted replies (simulated) |
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from safe_stepwise.engines.base import Engine
+from safe_stepwise.errors import UserError
+
+KINDS = ("openai", "vllm", "transformers", "symbolic", "mock")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model or adapter at a revision."""
+
+    name: str
+    revision: str | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Model:
+        """``NAME`` or ``NAME@REVISION``.
+
+        >>> Model.read("Qwen/Qwen3-8B@main")
+        Model(name='Qwen/Qwen3-8B', revision='main')
+        """
+        name, at, revision = text.partition("@")
+        if not name or (at and not revision):
+            raise UserError(f"{text!r} is no model: write NAME or NAME@REVISION")
+        return cls(name, revision or None)
+
+
+def open_engine(spec: str) -> Engine:
+    """The engine that a spec names, its libraries imported only now.
+
+    Raises ``UserError`` for a spec that can't be read and for a missing extra.
+    """
+    if "\0" in spec or spec.splitlines() not in ([], [spec]):
+        raise UserError(f"{spec!r} names no engine: it is more than one line of text")
+    kind, _, rest = spec.partition(":")
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}:{rest}? " if near else ""
+        raise UserError(
+            f"{spec!r} names no engine; {hint}write openai:MODEL@URL, vllm:MODEL, "
+            "transformers:PATH, symbolic or mock:FILE"
+        )
+    if not rest and kind != "symbolic":
+        raise UserError(f"{spec!r} lacks what stands after the colon, as in {_EXAMPLES[kind]}")
+    return _OPENERS[kind](rest)
+
+
+_EXAMPLES = {
+    "openai": "openai:gpt-oss-120b@http://localhost:8000/v1",
+    "vllm": "vllm:Qwen/Qwen3-8B",
+    "transformers": "transformers:./my-model",
+    "mock": "mock:replies.json",
+}
+_ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
+
+
+def _openai(rest: str) -> Engine:
+    from safe_stepwise.engines.openai import OpenAIEngine
+
+    address = _ADDRESS.search(rest)
+    model = rest[: address.start()] if address else rest
+    if not model or "://" in model:
+        raise UserError(
+            f"'openai:{rest}' names no model, or its address can't be read: "
+            f"write {_EXAMPLES['openai']}"
+        )
+    return OpenAIEngine(model, address[1] if address else None)
+
+
+def _models(rest: str) -> tuple[Model, Model | None]:
+    base, plus, adapter = rest.partition("+")
+    return Model.read(base), Model.read(adapter) if plus else None
+
+
+def _vllm(rest: str) -> Engine:
+    from safe_stepwise.engines.vllm import VLLMEngine
+
+    return VLLMEngine(*_models(rest))
+
+
+def _transformers(rest: str) -> Engine:
+    from safe_stepwise.engines.transformers import TransformersEngine
+
+    return TransformersEngine(*_models(rest))
+
+
+def _symbolic(rest: str) -> Engine:
+    from safe_stepwise.engines.symbolic import SymbolicEngine
+
+    return SymbolicEngine.read(rest)
+
+
+def _mock(rest: str) -> Engine:
+    from safe_stepwise.engines.mock import MockEngine
+
+    return MockEngine.read(Path(rest))
+
+
+_OPENERS = {
+    "openai": _openai,
+    "vllm": _vllm,
+    "transformers": _transformers,
+    "symbolic": _symbolic,
+    "mock": _mock,
+}

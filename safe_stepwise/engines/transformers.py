@@ -1,0 +1,332 @@
+"""Transformers, on the CPU or one GPU: for a machine without a server, and to compare with.
+
+Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder; a
+folder whose only weights are one ``*.gguf`` works too. Calls that are made at the same time are
+answered as one batch. Nothing is kept from one batch to the next, so ``Usage.cached`` is always 0,
+and a JSON schema is not enforced: the prompt has to ask for JSON, and the caller to read with care.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.chat import Chat, need
+from safe_stepwise.engines.spec import Model
+from safe_stepwise.engines.weights import Weights, find_adapter, find_model, one_line
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+if TYPE_CHECKING:
+    import torch
+
+BATCH = 16
+"""Requests at a time; halved as often as the accelerator's memory asks for it."""
+
+
+class TransformersEngine:
+    """See the module docstring; the model is found at once and loaded with the first call."""
+
+    simulated = False
+
+    def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
+        modules = ("torch", "transformers", *(("peft",) if adapter else ()))
+        need("transformers", "torch and transformers", "train", *modules)
+        import torch
+
+        self._model = find_model(model)
+        self._adapter = find_adapter(adapter) if adapter else None
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        # On a CPU float32 was twice as fast as bfloat16, and it is exact enough that a greedy reply
+        # hardly ever depends on what else is in its batch.
+        dtype = "auto" if self._device == "cuda" else "float32"
+        self.name = f"transformers:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
+        self.identity: Mapping[str, Any] = {
+            "engine": "transformers",
+            "model": self._model.name,
+            "revision": self._model.revision,
+            "adapter": self._adapter.name if self._adapter else None,
+            "adapter_revision": self._adapter.revision if self._adapter else None,
+            "dtype": dtype,
+        }
+        self._batch = batch
+        self._runner: _Runner | None = None
+        self._waiting: list[tuple[Request, asyncio.Future[Completion | EngineError]]] = []
+        self._answering: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "transformers")
+
+    async def check(self) -> None:
+        """Load the model and adapter; raise ``UserError`` if that fails."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        """Queued with whatever else waits, and answered in batches, first come first served."""
+        loop = asyncio.get_running_loop()
+        mine: list[tuple[Request, asyncio.Future[Completion | EngineError]]]
+        mine = [(request, loop.create_future()) for request in requests]
+        self._waiting += mine
+        if self._answering is None or self._answering.done():
+            self._answering = loop.create_task(self._answer_waiting())
+        return await asyncio.gather(*(future for _, future in mine))
+
+    async def close(self) -> None:
+        """Let the running batch end, and free the memory."""
+        self._thread.shutdown(cancel_futures=True)
+        self._runner = None
+
+    async def _answer_waiting(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            await asyncio.sleep(0)  # those that ask in the same turn of the loop come along
+            rows, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+            rows = [(request, future) for request, future in rows if not future.done()]
+            asked = [request for request, _ in rows]
+            found: Sequence[Completion | EngineError | UserError]
+            try:
+                found = await loop.run_in_executor(self._thread, self._answers, asked)
+            except UserError as error:  # nothing could be loaded
+                found = [error] * len(rows)
+            except Exception as error:  # a fault in one batch leaves the next one alone
+                found = [EngineError(f"{type(error).__name__}: {one_line(error)}")] * len(rows)
+            for (_, future), one in zip(rows, found, strict=True):
+                if future.done():  # its caller was cancelled
+                    continue
+                if isinstance(one, UserError):
+                    future.set_exception(one)
+                else:
+                    future.set_result(one)
+
+    def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        """In the worker thread: what can't be asked is sorted out, the rest is one batch."""
+        runner = self._loaded()
+        found: list[Completion | EngineError | None] = [None] * len(requests)
+        rows: dict[int, _Row] = {}
+        for number, request in enumerate(requests):
+            try:
+                rows[number] = runner.row(request)
+            except EngineError as error:
+                found[number] = error
+        _in_memory(runner, list(rows.values()))
+        for number, row in rows.items():
+            found[number] = runner.completion(row)
+        return found  # type: ignore[return-value]
+
+    def _loaded(self) -> _Runner:
+        if self._runner is None:
+            dtype = self.identity["dtype"]
+            self._runner = _Runner.load(self._model, self._adapter, self._device, dtype)
+        return self._runner
+
+
+@dataclass(slots=True)
+class _Row:
+    """One request in a batch. ``tokens`` is what was generated so far."""
+
+    request: Request
+    prompt: list[int]
+    limit: int
+    tokens: list[int] = field(default_factory=list)
+    done: bool = False
+    stopped: bool = False
+    chance: torch.Generator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """A loaded model and how to generate a batch with it."""
+
+    chat: Chat
+    model: Any
+    context: int
+    ends: frozenset[int]
+    """The tokens that end a turn."""
+
+    @classmethod
+    def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> _Runner:
+        chat = Chat.load(weights)
+        try:
+            model = _load(weights, dtype)
+        except Exception as error:  # the library's, torch's, safetensors' or the Hub's
+            raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
+        ends = _ends(model, chat)
+        context = model.config.get_text_config().max_position_embeddings
+        if adapter:
+            model = _adapted(model, adapter)
+        return cls(chat, model.to(device).eval(), context, ends)
+
+    def row(self, request: Request) -> _Row:
+        """Raises ``EngineError`` for a request that leaves no room for an answer."""
+        import torch
+
+        prompt = self.chat.tokens(request.messages)
+        room = self.context - len(prompt)
+        if room < 1:
+            raise EngineError(
+                f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}"
+            )
+        sampling = request.sampling
+        row = _Row(request, prompt, min(room, sampling.max_tokens))
+        if sampling.temperature > 0:
+            row.chance = torch.Generator().manual_seed(sampling.seed)
+        return row
+
+    def run(self, rows: Sequence[_Row]) -> None:
+        """Generate until every row is done."""
+        import torch
+        from transformers import GenerationConfig
+
+        if not rows:
+            return
+        pad = min(self.ends)  # masked, so any token will do
+        width = max(len(row.prompt) for row in rows)
+        ids = [[pad] * (width - len(row.prompt)) + row.prompt for row in rows]
+        mask = [[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows]
+        with torch.inference_mode():
+            self.model.generate(
+                input_ids=torch.tensor(ids, device=self.model.device),
+                attention_mask=torch.tensor(mask, device=self.model.device),
+                generation_config=GenerationConfig(
+                    do_sample=False,  # _Sampler has drawn already
+                    max_new_tokens=max(row.limit for row in rows),
+                    eos_token_id=sorted(self.ends),
+                    pad_token_id=pad,
+                ),
+                logits_processor=[_Sampler(rows)],
+                stopping_criteria=[_Stopper(rows, self.chat, self.ends)],
+            )
+
+    def completion(self, row: _Row) -> Completion:
+        text = self.chat.text(row.tokens)
+        cuts = [at for stop in row.request.sampling.stop if (at := text.find(stop)) >= 0]
+        usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
+        return Completion(
+            text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length"
+        )
+
+
+def _in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
+    """Run a batch, in halves if the accelerator's memory doesn't hold it."""
+    import torch
+
+    try:
+        runner.run(rows)
+        return
+    except torch.OutOfMemoryError:
+        if len(rows) == 1:
+            raise
+    # Outside of the handler, which keeps what the failed batch had allocated.
+    torch.cuda.empty_cache()
+    half = len(rows) // 2
+    for part in (rows[:half], rows[half:]):
+        for row in part:
+            row.tokens.clear()
+            row.done = row.stopped = False
+            if row.chance is not None:
+                row.chance.manual_seed(row.request.sampling.seed)
+        _in_memory(runner, part)
+
+
+class _Sampler:
+    """Draws each row's next token with its own temperature and seed, and leaves no other possible.
+
+    So greedy and sampled rows share a batch, and what a seed gives does not depend on the company.
+    """
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self.rows = rows
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        for number, row in enumerate(self.rows):
+            if row.chance is not None and not row.done:
+                sampling = row.request.sampling
+                token = _draw(scores[number], sampling.temperature, sampling.top_p, row.chance)
+                scores[number] = -float("inf")
+                scores[number, token] = 0
+        return scores
+
+
+def _draw(
+    scores: torch.Tensor, temperature: float, top_p: float, chance: torch.Generator
+) -> torch.Tensor:
+    """One token of the smallest set of likeliest ones that hold ``top_p`` of the probability."""
+    import torch
+
+    likely = torch.softmax(scores.float().cpu() / temperature, dim=-1)
+    ordered, tokens = likely.sort(descending=True, stable=True)
+    ordered[ordered.cumsum(0) - ordered >= top_p] = 0  # the likeliest always stays
+    return tokens[torch.multinomial(ordered, 1, generator=chance)]
+
+
+class _Stopper:
+    """Notes each row's new token, and says which rows are done: end of turn, stop string, limit."""
+
+    def __init__(self, rows: Sequence[_Row], chat: Chat, ends: frozenset[int]) -> None:
+        self.rows, self.chat, self.ends = rows, chat, ends
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        import torch
+
+        for row, token in zip(self.rows, input_ids[:, -1].tolist(), strict=True):
+            if not row.done:
+                row.tokens.append(token)
+                row.stopped = token in self.ends or self._said_stop(row)
+                row.done = row.stopped or len(row.tokens) >= row.limit
+        return torch.tensor([row.done for row in self.rows], device=input_ids.device)
+
+    def _said_stop(self, row: _Row) -> bool:
+        stops = row.request.sampling.stop
+        if not stops:
+            return False
+        # A token holds a byte at least, so a stop string that ends now began within these.
+        reach = max(len(stop.encode()) for stop in stops) + 4
+        tail = self.chat.text(row.tokens[-reach:])
+        return any(stop in tail for stop in stops)
+
+
+def _load(weights: Weights, dtype: str) -> Any:
+    from transformers import AutoModelForCausalLM, GgufConfig
+
+    _quiet()
+    extra: dict[str, Any] = {}
+    if weights.gguf:
+        # Without `dequantize` the linear layers keep the file's 4-bit blocks.
+        config = GgufConfig(gguf_file=weights.gguf, dequantize=True)
+        extra = {"gguf_file": weights.gguf, "quantization_config": config}
+    return AutoModelForCausalLM.from_pretrained(
+        weights.place, revision=weights.commit, trust_remote_code=False, dtype=dtype, **extra
+    )
+
+
+def _adapted(model: Any, adapter: Weights) -> Any:
+    from peft import PeftModel
+
+    try:
+        return PeftModel.from_pretrained(model, str(adapter.folder))
+    except Exception as error:  # shapes that don't fit, files that are cut short
+        raise UserError(f"{adapter}: cannot be loaded ({one_line(error)})") from None
+
+
+def _ends(model: Any, chat: Chat) -> frozenset[int]:
+    """A model's end tokens, its generation settings being set to nothing else.
+
+    ``generate`` would fill in what we leave open (a repetition penalty, say), so that "greedy"
+    meant something else here than under the other engines.
+    """
+    from transformers import GenerationConfig
+
+    named = model.generation_config.eos_token_id
+    named = named if isinstance(named, list) else [named]
+    model.generation_config = GenerationConfig()
+    return frozenset(end for end in (*named, chat.tokenizer.eos_token_id) if end is not None)
+
+
+def _quiet() -> None:
+    """The libraries' own bars and hints would tear our progress bar."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()

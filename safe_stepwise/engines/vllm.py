@@ -1,0 +1,195 @@
+"""vLLM in this process: continuous batching, prefix caching, LoRA adapters, JSON schemas.
+
+Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request
+whose beginning was seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens.
+
+vLLM runs the model in a child process, so a script that opens this engine guards its main with
+``if __name__ == "__main__"``, and takes nearly all of the accelerator's memory: for two models at
+once, serve them (``vllm serve``) and name them by ``openai:``. On a CPU set
+``VLLM_CPU_KVCACHE_SPACE`` (GiB), which otherwise takes 16.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.chat import Chat, need
+from safe_stepwise.engines.spec import Model
+from safe_stepwise.engines.weights import Weights, find_adapter, find_model, one_line
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+if TYPE_CHECKING:
+    from vllm import RequestOutput, SamplingParams
+    from vllm.lora.request import LoRARequest
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+
+class VLLMEngine:
+    """See the module docstring; ``options`` are further arguments of vLLM's ``AsyncEngineArgs``.
+
+    The model is found at once and loaded with the first call, so that a run whose replies are all
+    in the response cache never starts vLLM.
+    """
+
+    simulated = False
+
+    def __init__(self, model: Model, adapter: Model | None = None, **options: Any) -> None:
+        need("vllm", "vLLM", "vllm", "vllm")
+        self._model = find_model(model)
+        self._adapter = find_adapter(adapter) if adapter else None
+        self._options = {"dtype": "auto", "max_model_len": None, **options}
+        self.name = f"vllm:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
+        self.identity: Mapping[str, Any] = {
+            "engine": "vllm",
+            "model": self._model.name,
+            "revision": self._model.revision,
+            "adapter": self._adapter.name if self._adapter else None,
+            "adapter_revision": self._adapter.revision if self._adapter else None,
+            **self._options,
+        }
+        self._llm: AsyncLLM | None = None
+        self._chat: Chat | None = None
+        self._lora: LoRARequest | None = None
+        self._starting = asyncio.Lock()
+        self._numbers = itertools.count()
+
+    async def check(self) -> None:
+        """Load the model and adapter; raise ``UserError`` if that fails."""
+        await self._started()
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        """All at once: vLLM batches them with whatever else is under way."""
+        llm, chat = await self._started()
+        return await asyncio.gather(*(self._one(llm, chat, request) for request in requests))
+
+    async def close(self) -> None:
+        """End vLLM's process."""
+        if self._llm is not None:
+            self._llm.shutdown()
+            self._llm = None
+
+    async def _one(self, llm: AsyncLLM, chat: Chat, request: Request) -> Completion | EngineError:
+        from vllm.exceptions import VLLMClientError
+        from vllm.inputs import tokens_input
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        try:
+            prompt = tokens_input(chat.tokens(request.messages))
+            replies = llm.generate(
+                prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora
+            )
+            (reply,) = [reply async for reply in replies]  # FINAL_ONLY: there is one
+            return _completion(reply)
+        except EngineError as error:
+            return error
+        except EngineDeadError:
+            return EngineError("vLLM's process has died; its last words are above")
+        except (VLLMClientError, ValueError) as error:  # too long a prompt, an unusable schema
+            return EngineError(one_line(error))
+        except Exception as error:  # vLLM calls the rest possibly recoverable
+            cause = error.__cause__ or error
+            return EngineError(f"{type(cause).__name__}: {one_line(cause)}", transient=True)
+
+    async def _started(self) -> tuple[AsyncLLM, Chat]:
+        async with self._starting:
+            if self._llm is None or self._chat is None:
+                self._chat = Chat.load(self._model)
+                self._llm = self._start()
+                try:
+                    if self._adapter:
+                        self._lora = await _load_adapter(self._llm, self._adapter)
+                except BaseException:
+                    await self.close()  # or a second try would answer without the adapter
+                    raise
+            return self._llm, self._chat
+
+    def _start(self) -> AsyncLLM:
+        # Its hundred lines of news would tear the progress bar; set the variable to read them.
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        lora = {}
+        if self._adapter:
+            lora = {"enable_lora": True, "max_lora_rank": _served_rank(self._adapter)}
+        try:
+            return AsyncLLM.from_engine_args(
+                AsyncEngineArgs(
+                    model=self._model.place,
+                    revision=self._model.commit,
+                    tokenizer_revision=self._model.commit,
+                    trust_remote_code=False,
+                    enable_prefix_caching=True,
+                    disable_log_stats=True,
+                    **lora,
+                    **self._options,
+                )
+            )
+        except Exception as error:  # from pydantic's to torch's, and vLLM's own
+            raise UserError(f"{self.name}: vLLM can't load it ({one_line(error)})") from None
+
+
+async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
+    """Load the adapter now, so that one that doesn't fit is found before work is spent."""
+    from vllm.lora.request import LoRARequest
+
+    # Blocks of the prefix cache are keyed by this name: with the revision in it, a retrained
+    # adapter can't be answered from the keys and values of its predecessor. The number must be
+    # the adapter's own, and both revisions, a commit and a digest, are hexadecimal.
+    number = 1 + int(adapter.revision[:7], 16)
+    lora = LoRARequest(f"{adapter.name}@{adapter.revision}", number, str(adapter.folder))
+    try:
+        await llm.add_lora(lora)
+    except Exception as error:
+        raise UserError(f"{adapter}: vLLM can't load it ({one_line(error)})") from None
+    return lora
+
+
+def _served_rank(adapter: Weights) -> int:
+    """The smallest ``max_lora_rank`` of those vLLM offers that holds the adapter."""
+    from vllm.config.lora import MaxLoRARanks
+
+    try:
+        config = json.loads((adapter.folder / "adapter_config.json").read_text("utf-8"))
+        rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{adapter}: its adapter_config.json names no LoRA rank") from None
+    enough = [offered for offered in sorted(get_args(MaxLoRARanks)) if offered >= rank]
+    if not enough:
+        raise UserError(f"{adapter}: rank {rank} is more than vLLM serves; merge it into the model")
+    return int(enough[0])
+
+
+def _sampling(request: Request) -> SamplingParams:
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+    sampling, schema = request.sampling, request.schema
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+        seed=sampling.seed,
+        stop=list(sampling.stop),
+        structured_outputs=StructuredOutputsParams(json=schema.text) if schema else None,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+    )
+
+
+def _completion(reply: RequestOutput) -> Completion | EngineError:
+    said = reply.outputs[0]
+    if said.finish_reason not in ("stop", "length"):
+        return EngineError(f"vLLM gave up the request ({said.finish_reason})", transient=True)
+    usage = Usage(
+        prompt=len(reply.prompt_token_ids or ()),
+        cached=reply.num_cached_tokens or 0,
+        completion=len(said.token_ids),
+    )
+    return Completion(said.text, usage, said.finish_reason)

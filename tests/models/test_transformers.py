@@ -1,0 +1,174 @@
+"""The transformers engine with a real small model on the CPU."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
+from safe_stepwise.engines.spec import Model, open_engine
+from safe_stepwise.engines.transformers import TransformersEngine
+from safe_stepwise.errors import UserError
+
+pytest.importorskip("torch", reason="no torch here: `make test-vllm` runs the model tests")
+
+Run = Callable[[Any], Any]
+
+
+def ask(text: str, **sampling: Any) -> Request:
+    return Request((Message("user", text),), Sampling(**{"max_tokens": 10, **sampling}))
+
+
+@pytest.fixture(scope="module")
+def engine(model_folder: Path, run: Run) -> Iterator[TransformersEngine]:
+    engine = TransformersEngine(Model(str(model_folder)), batch=8)
+    run(engine.check())
+    yield engine
+    run(engine.close())
+
+
+@pytest.fixture
+def batches(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the batches that are run."""
+    sizes: list[int] = []
+    runner = type(engine._loaded())
+    plain = runner.run
+
+    def noted(self: Any, rows: Any) -> None:
+        sizes.append(len(rows))
+        plain(self, rows)
+
+    monkeypatch.setattr(runner, "run", noted)
+    return sizes
+
+
+async def each(engine: TransformersEngine, requests: list[Request]) -> list[Any]:
+    """As callers ask: one request a call, all at once."""
+    found = await asyncio.gather(*(engine.generate([request]) for request in requests))
+    return [one for (one,) in found]
+
+
+def test_a_batch_answers_as_each_request_alone(
+    engine: TransformersEngine, run: Run, batches: list[int]
+) -> None:
+    requests = [
+        ask("What is the capital of France?"),
+        ask("Name three colours of the rainbow, please, one a line.", max_tokens=16),
+        ask("Count from one to ten.", max_tokens=16, stop=("2.", "two")),
+        ask("Tell me a joke.", temperature=1.0, top_p=0.9, seed=3),
+        ask("hi " * 9000),
+    ]
+    together = run(each(engine, requests))
+    assert batches == [4]
+    alone = [run(engine.generate([request]))[0] for request in requests]
+    assert together[:4] == alone[:4]
+
+    paris, colours, counted, joke, long = together
+    assert "Paris" in paris.text
+    assert paris.finish == "stop"
+    assert paris.usage.completion < 10
+    assert (colours.finish, colours.usage.completion) == ("length", 16)
+    assert counted.finish == "stop"
+    assert "2." not in counted.text
+    assert counted.usage.prompt > 10
+    assert isinstance(joke, Completion)
+    assert isinstance(long, EngineError)
+    assert not long.transient
+    assert "the context holds 8,192" in str(long)
+
+
+def test_batches_are_bounded_and_in_order(
+    engine: TransformersEngine, run: Run, batches: list[int]
+) -> None:
+    found = run(each(engine, [ask(f"Say {n}.", max_tokens=1 + n % 3) for n in range(11)]))
+    assert batches == [8, 3]
+    assert all(one.usage.completion <= 1 + n % 3 for n, one in enumerate(found))
+
+
+def test_seeds_differ(engine: TransformersEngine, run: Run) -> None:
+    said = run(each(engine, [ask("Tell me a joke.", temperature=1.0, seed=n) for n in range(4)]))
+    assert len({one.text for one in said}) > 1
+
+
+def test_too_little_memory_halves_the_batch(
+    engine: TransformersEngine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    requests = [ask("Hello!"), ask("Tell me a joke.", temperature=1.0), ask("Say 1.")]
+    roomy = run(each(engine, requests))
+    runner = type(engine._loaded())
+    plain = runner.run
+
+    def cramped(self: Any, rows: Any) -> None:
+        plain(self, rows)
+        if len(rows) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(runner, "run", cramped)
+    assert run(each(engine, requests)) == roomy
+
+
+def test_a_fault_concerns_its_batch_alone(
+    engine: TransformersEngine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any, rows: Any) -> None:
+        raise RuntimeError("device-side\nassert")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(engine._loaded()), "run", broken)
+        (error,) = run(engine.generate([ask("Hello!")]))
+    assert str(error) == "RuntimeError: device-side assert"
+    (fine,) = run(engine.generate([ask("Hello!", max_tokens=1)]))
+    assert isinstance(fine, Completion)
+
+
+def test_a_caller_that_leaves_does_not_hold_up_the_rest(
+    engine: TransformersEngine, run: Run, batches: list[int]
+) -> None:
+    async def leave() -> Any:
+        left = asyncio.ensure_future(engine.generate([ask("Never mind.")]))
+        stays = asyncio.ensure_future(engine.generate([ask("Hello!", max_tokens=2)]))
+        await asyncio.sleep(0)
+        left.cancel()
+        return await stays
+
+    (said,) = run(leave())
+    assert said.usage.completion == 2
+    assert batches == [1]
+
+
+def test_an_adapter_changes_the_replies_and_the_identity(
+    engine: TransformersEngine, model_folder: Path, hub_adapter: str, run: Run
+) -> None:
+    adapted = open_engine(f"transformers:{model_folder}+{hub_adapter}@v1.0.0")
+    plain, other = run(engine.generate([ask("Hello!")])), run(adapted.generate([ask("Hello!")]))
+    run(adapted.close())
+    assert plain[0].text != other[0].text
+    assert plain[0].usage.prompt == other[0].usage.prompt
+    assert adapted.identity["adapter_revision"].startswith("0123456789")
+    assert adapted.identity != engine.identity
+    assert adapted.name.endswith("+somebody/adapter@0123456789ab")
+
+
+def test_a_folder_with_a_gguf_file_is_a_model(gguf_folder: Path, run: Run) -> None:
+    engine = TransformersEngine(Model(str(gguf_folder)))
+    (said,) = run(engine.generate([ask("What is the capital of France?")]))
+    run(engine.close())
+    assert "Paris" in said.text
+
+
+def test_weights_that_are_cut_short_are_a_users_mistake(
+    model_folder: Path, tmp_path: Path, run: Run
+) -> None:
+    for file in model_folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes()[: 1 << 22])
+    engine = TransformersEngine(Model(str(tmp_path)))
+    with pytest.raises(UserError, match="cannot be loaded") as caught:
+        run(engine.generate([ask("Hello!"), ask("Hello again!")]))
+    run(engine.close())
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,203 @@
+"""A mock OpenAI server in a thread: real HTTP, replies from a function, faults on purpose.
+
+It counts what it was asked, by the content of the request, and what it answered in full, so that a
+test can tell a call that was repeated from one that was owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Fault = Literal["429", "500", "hang", "truncated", "cut", "reset", "unsized", "garbage"]
+ALL_FAULTS: tuple[Fault, ...] = get_args(Fault)
+FAULTS = ALL_FAULTS[:6]
+"""Unless others are asked for. Half the JSON comes as ``truncated`` (declared as whole), ``cut``
+(fewer bytes than declared) or ``unsized`` (no length declared, the connection closed);
+``garbage`` is no HTTP."""
+
+
+@dataclass
+class MockServer:
+    """Serves ``/v1/models`` and ``/v1/chat/completions``; a context manager.
+
+    ``reply`` makes the text for a request body. Of the calls a share ``fault_rate`` goes wrong,
+    drawn from a seeded sequence; ``latency`` and ``retry_after`` (what a 429 asks for) are in
+    seconds; ``hang`` lasts until the client gives up. With ``status`` every call gets that error,
+    with ``raw`` everything is answered by these bytes.
+    """
+
+    reply: Callable[[Mapping[str, Any]], str]
+    model: str = "mock"
+    fault_rate: float = 0.0
+    faults: tuple[Fault, ...] = FAULTS
+    seed: int = 0
+    latency: float = 0.0
+    retry_after: float = 0.0
+    status: int = 0
+    raw: bytes | None = None
+    key: str | None = None
+    """The bearer token that is asked for, if any."""
+    finish: str = "stop"
+    asked: Counter[str] = field(default_factory=Counter)
+    """Calls by the SHA-256 of their body's JSON, sorted."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """The same of those whose response was written to the end."""
+    faulted: Counter[str] = field(default_factory=Counter)
+    """Faults by kind."""
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    keep_bodies: bool = False
+    port: int = 0
+
+    def __enter__(self) -> MockServer:
+        self._random = random.Random(self.seed)
+        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def spec(self) -> str:
+        """How a command line names this server."""
+        return f"openai:{self.model}@{self.url}"
+
+    def _run(self, ready: threading.Event) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve(ready))
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._connection, "127.0.0.1", self.port, backlog=4096)
+        self.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        await self._stop.wait()
+        server.close()  # the runner cancels the connections that are open
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while await self._one(reader, writer):
+                pass
+        writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; whether the connection goes on."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        if self.key and headers.get("authorization") != f"bearer {self.key}".lower():
+            await _respond(writer, 401, {"error": {"message": "no such key"}})
+            return True
+        if self.raw is not None:
+            writer.write(_head(200, len(self.raw), {}) + self.raw)
+            await writer.drain()
+            return True
+        if "/models" in head[0]:
+            await _respond(writer, 200, {"object": "list", "data": [_model(self.model)]})
+            return True
+        body = json.loads(raw)
+        name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        self.asked[name] += 1
+        if self.keep_bodies:
+            self.bodies.append(body)
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        if self.status:
+            await _respond(writer, self.status, {"error": {"message": "as you wish"}})
+            return True
+        if self._random.random() < self.fault_rate:
+            fault = self._random.choice(self.faults)
+            self.faulted[fault] += 1
+            return await self._fail(fault, writer)
+        await _respond(writer, 200, self._completion(body))
+        self.answered[name] += 1
+        return True
+
+    def _completion(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        text = self.reply(body)
+        prompt = sum(len(m["content"]) for m in body["messages"]) // 4
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": self.model,
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": self.finish,
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": prompt,
+                "completion_tokens": len(text) // 4,
+                "total_tokens": prompt + len(text) // 4,
+                "prompt_tokens_details": {"cached_tokens": prompt // 2},
+            },
+        }
+
+    async def _fail(self, fault: Fault, writer: asyncio.StreamWriter) -> bool:
+        if fault in ("429", "500"):
+            extra = {"retry-after": f"{self.retry_after:g}"} if fault == "429" else {}
+            await _respond(writer, int(fault), {"error": {"message": "try again"}}, extra)
+            return True
+        if fault == "hang":
+            await asyncio.sleep(3600)
+        if fault == "reset":
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+            return False
+        half = b'{"id": "chatcmpl-1", "choices": [{"mess'
+        heads = {
+            "truncated": _head(200, len(half), {}),
+            "cut": _head(200, len(half) + 100, {}),
+            "unsized": _head(200, None, {"connection": "close"}),
+            "garbage": b"<!DOCTYPE html>\r\n\r\n",
+        }
+        writer.write(heads[fault] + half)
+        await writer.drain()
+        return fault == "truncated"
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
+
+
+def _head(status: int, length: int | None, extra: Mapping[str, str]) -> bytes:
+    headers = {"content-type": "application/json", **extra}
+    if length is not None:
+        headers["content-length"] = str(length)
+    lines = [f"HTTP/1.1 {status} Said", *(f"{k}: {v}" for k, v in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def _respond(
+    writer: asyncio.StreamWriter,
+    status: int,
+    content: Mapping[str, Any],
+    extra: Mapping[str, str] | None = None,
+) -> None:
+    raw = json.dumps(content).encode()
+    writer.write(_head(status, len(raw), extra or {}) + raw)
+    await writer.drain()
