@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from tqdm import tqdm
 
 from builders import features
 from builders.benchmarks import sources
 from builders.benchmarks.synthetic import Spec, parse_spec
-from builders.shards import CHUNK_ROWS, Job, Reject, Shard, Synthetic, raw_row, run, shard_schema
+from builders.executors import Engine, Slurm, Work, prepare
+from builders.shards import (
+    CHUNK_ROWS,
+    Job,
+    Reject,
+    Shard,
+    Synthetic,
+    process_chunk,
+    raw_row,
+    read_questions,
+    run,
+    shard_schema,
+    stored,
+)
 from builders.statistics import Source
-from builders.teachers import Teacher
+from builders.teachers import Teachers
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import identity
+from safe_stepwise.records import Question, identity
 
 SPLITS = ("train", "validation")
 
@@ -29,11 +47,16 @@ class Build:
     source: str
     split: str
     output: Path
-    teacher: Callable[[], Teacher]
+    teacher: Teachers
     version: str = "v0.1.0"
     seed: int = 0
     limit: int | None = None
     workers: int = 1
+    engine: str = "local"
+    """One of ``executors.ENGINES``."""
+    ranks: int | None = None
+    """Parts of the work, for the other engines; as many as workers if not said."""
+    slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
     evaluation_size: int = 1_000
     sha256: str | None = None
@@ -56,6 +79,8 @@ class Collected:
     rejected: int = 0
     first_reason: str = ""
     """Why the first rejected row was."""
+    replies: Counter[str] = field(default_factory=Counter)
+    """The teacher's replies by class."""
     finished: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
 
 
@@ -85,7 +110,6 @@ def source_of(plan: Build) -> Source:
 def _jobs(plan: Build) -> Iterator[Job]:
     schema = shard_schema(features.labeled_features().arrow_schema)
     folder = plan.work / "shards"
-    folder.mkdir(exist_ok=True)
 
     def job(start: int, rows: tuple[sources.RawRow, ...] | Synthetic) -> Job:
         return Job(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder)
@@ -121,13 +145,16 @@ def _total(plan: Build) -> int | None:
 def collect(plan: Build, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
     seen: dict[str, str] = {}
-    total = _total(plan)
+    (plan.work / "shards").mkdir(exist_ok=True)
+    total = _total(plan) if plan.engine == "local" else _prepare(plan)
     # Delayed, so that a mistake which shows at once prints its one line and nothing else.
     with (
         (plan.work / "rejects.jsonl").open("wb") as rejects,
         tqdm(total=total, unit="row", desc=f"{plan.benchmark} {plan.split}", delay=1) as bar,
+        _telling(bar, plan, done),
     ):
-        results = run(_jobs(plan), workers=plan.workers)
+        jobs = _jobs(plan)
+        results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
         try:
             for job, shard in results:
                 dropped = _duplicates(job, shard, seen)
@@ -139,12 +166,7 @@ def collect(plan: Build, done: Collected) -> None:
                 done.rows += shard.rows
                 done.cached += shard.rows if shard.cached else 0
                 done.rejected += len(found)
-                owed = "?" if total is None else max(total - done.rows, 0)
-                bar.set_postfix_str(
-                    f"done {done.rows - done.cached} cached {done.cached} "
-                    f"failed {done.rejected} owed {owed}",
-                    refresh=False,
-                )
+                done.replies.update(shard.replies)
                 bar.update(shard.rows)
         finally:
             results.close()
@@ -153,6 +175,55 @@ def collect(plan: Build, done: Collected) -> None:
             f"{plan.source}: none of its {done.rows} rows could be read as {plan.benchmark}; "
             f"the first: {done.first_reason}"
         )
+
+
+def _prepare(plan: Build) -> int:
+    """Have the shards made elsewhere; returns the number of rows."""
+    title = f"{plan.benchmark} {plan.split}"
+    jobs, process = functools.partial(_jobs, plan), functools.partial(_process, plan)
+    engine = Engine(plan.engine, plan.ranks or plan.workers, plan.workers, plan.slurm)
+    work = Work(jobs, process, plan.teacher.close, plan.work, title, Path.cwd())
+    return prepare(work, engine)
+
+
+def _process(plan: Build, job: Job) -> None:
+    """`process_chunk` in a rank; a row that ends the build ends it there."""
+    shard = process_chunk(job)
+    if shard.rejects and not plan.keep_rejects:
+        raise _cannot_go_on(shard.rejects[0])
+
+
+def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
+    """Chunks with the shards that ranks have made, even where a teacher's reply failed again."""
+    for job in jobs:
+        yield job, stored(job.path) or process_chunk(job)
+
+
+@contextmanager
+def _telling(bar: tqdm[NoReturn], plan: Build, done: Collected) -> Iterator[None]:
+    """Say on the bar, twice a second, how rows and requests stand."""
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(0.5):
+            owed = "?" if bar.total is None else max(int(bar.total) - done.rows, 0)
+            counts = f"done {done.rows - done.cached} cached {done.cached} failed {done.rejected}"
+            asked = plan.teacher.progress()
+            bar.set_postfix_str(f"{counts} owed {owed}{'; ' if asked else ''}{asked}")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def questions(plan: Build) -> Iterator[Question]:
+    """The questions of a build's source, without the rows that can't be read."""
+    for job in _jobs(plan):
+        yield from (question for _, question in read_questions(job)[0])
 
 
 def _duplicates(job: Job, shard: Shard, seen: dict[str, str]) -> list[Reject]:
@@ -172,11 +243,7 @@ def _duplicates(job: Job, shard: Shard, seen: dict[str, str]) -> list[Reject]:
 
 def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> None:
     if not plan.keep_rejects:
-        id_ = "" if reject.id is None else f" (id {reject.id})"
-        raise UserError(
-            f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
-            "to put such rows into rejects.jsonl"
-        )
+        raise _cannot_go_on(reject)
     record = {
         "benchmark": plan.benchmark,
         "split": plan.split,
@@ -188,3 +255,11 @@ def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> No
     line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
     # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
     write(line.encode("utf-8", "backslashreplace"))
+
+
+def _cannot_go_on(reject: Reject) -> UserError:
+    id_ = "" if reject.id is None else f" (id {reject.id})"
+    return UserError(
+        f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
+        "to put such rows into rejects.jsonl"
+    )

@@ -15,10 +15,11 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_futures
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,12 @@ import pyarrow as pa
 
 import builders
 import safe_stepwise
+from builders import event_loop
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import RawRow, decode
 from builders.benchmarks.synthetic import Spec, generate
 from builders.features import label_to_row, question_sha256, question_to_row
-from builders.teachers import Teacher
+from builders.teachers import Teacher, Teachers
 from builders.verification import verify
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Label, Question, canonical_json
@@ -64,7 +66,7 @@ class Job:
     split: str
     start: int
     rows: tuple[RawRow, ...] | Synthetic
-    teacher: Callable[[], Teacher]
+    teacher: Teachers
     schema: pa.Schema
     folder: Path
 
@@ -87,17 +89,28 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What came of one chunk; ``ids`` of the kept rows with their index within the chunk."""
+    """What came of one chunk; ``ids`` of the kept rows with their index within the chunk.
+
+    ``replies`` counts the teacher's replies by class.
+    """
 
     path: Path
     rows: int
     ids: tuple[tuple[int, str], ...]
     rejects: tuple[Reject, ...]
+    replies: Mapping[str, int] = field(default_factory=dict)
     cached: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether no reply of the teacher is owed any more."""
+        return not self.replies.get("failed")
 
 
 def process_chunk(job: Job) -> Shard:
     """Read, verify and store one chunk, or find it stored.
+
+    A stored chunk in which a teacher's request failed is verified again: that reply is still owed.
 
     The shard is an Arrow file with the columns of ``job.schema`` and its own summary in the
     metadata; it appears under its name only when complete.
@@ -106,11 +119,12 @@ def process_chunk(job: Job) -> Shard:
     wrong, with the row's id as a note. A row that cannot be read is a `Reject`, not an error.
     """
     path = job.path
-    stored = _stored(path)
-    if stored is not None:
-        return stored
-    questions, rejects = _questions(job)
-    labels = asyncio.run(_verify_all([q for _, q in questions], _teacher(job.teacher)))
+    shard = stored(path)
+    if shard is not None and shard.settled:
+        return shard
+    questions, rejects = read_questions(job)
+    verifying = _verify_all([question for _, question in questions], job.teacher)
+    labels, replies = event_loop.wait_for(verifying)
     rows = [
         {
             "index": index,
@@ -125,6 +139,7 @@ def process_chunk(job: Job) -> Shard:
         rows=len(questions) + len(rejects),
         ids=tuple((index, question.id) for index, question in questions),
         rejects=tuple(rejects),
+        replies=dict(replies),  # asdict breaks a Counter
     )
     _store(shard, pa.RecordBatch.from_pylist(rows, schema=job.schema))
     return shard
@@ -152,22 +167,45 @@ def run(jobs: Iterable[Job], *, workers: int) -> Generator[tuple[Job, Shard], No
         for job in jobs:
             yield job, process_chunk(job)
         return
-    # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
-    )
     pending: deque[tuple[Job, Future[Shard]]] = deque()
+    pool: Executor | None = None
     try:
         for job in jobs:
+            pool = pool or _pool(job, workers)
             pending.append((job, pool.submit(process_chunk, job)))
             if len(pending) >= 2 * workers + 2:
-                first, future = pending.popleft()
-                yield first, future.result()
+                yield _first(pending)
         while pending:
-            first, future = pending.popleft()
-            yield first, future.result()
+            yield _first(pending)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        if pool is not None:
+            if isinstance(pool, ThreadPoolExecutor):
+                _abandon([future for _, future in pending])
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _abandon(running: list[Future[Shard]]) -> None:
+    """End threads that wait for a server, which would wait on after an interrupt."""
+    for future in running:
+        future.cancel()
+    while wait_for_futures(running, timeout=0.05).not_done:
+        event_loop.cancel_all()
+
+
+def _first(pending: deque[tuple[Job, Future[Shard]]]) -> tuple[Job, Shard]:
+    job, future = pending[0]
+    shard = future.result()
+    pending.popleft()
+    return job, shard
+
+
+def _pool(job: Job, workers: int) -> Executor:
+    if not job.teacher.own_processes:
+        return ThreadPoolExecutor(workers)
+    # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
+    return ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+    )
 
 
 def raw_row(job: Job, index: int) -> tuple[str, Any]:
@@ -195,8 +233,7 @@ def code_digest() -> str:
 
 
 def _key(job: Job) -> str:
-    teacher = _teacher(job.teacher).name
-    head = [code_digest(), teacher, job.benchmark, job.split, job.start]
+    head = [code_digest(), job.teacher.identity, job.benchmark, job.split, job.start]
     digest = hashlib.sha256(canonical_json(head).encode())
     if isinstance(job.rows, Synthetic):
         digest.update(canonical_json(job.rows).encode())
@@ -207,12 +244,8 @@ def _key(job: Job) -> str:
     return digest.hexdigest()
 
 
-@functools.cache
-def _teacher(factory: Callable[[], Teacher]) -> Teacher:
-    return factory()
-
-
-def _questions(job: Job) -> tuple[list[tuple[int, Question]], list[Reject]]:
+def read_questions(job: Job) -> tuple[list[tuple[int, Question]], list[Reject]]:
+    """The questions of a chunk with their index in it, and the rows that can't be read."""
     if isinstance(job.rows, Synthetic):
         stop = job.start + job.rows.rows
         made = generate(job.rows.spec, job.start, stop, job.split)
@@ -231,15 +264,24 @@ def _questions(job: Job) -> tuple[list[tuple[int, Question]], list[Reject]]:
     return questions, rejects
 
 
-async def _verify_all(questions: list[Question], teacher: Teacher) -> list[Label]:
-    async def verified(question: Question) -> Label:
-        try:
-            return await verify(question, teacher)
-        except Exception as error:
-            error.add_note(f"while verifying question {question.id!r}")
-            raise
+async def _verify_all(
+    questions: list[Question], teachers: Teachers
+) -> tuple[list[Label], Counter[str]]:
+    """Labels in the questions' order, and the teachers' replies by class."""
+    ours = [teachers() for _ in questions]
+    labels = await asyncio.gather(*map(_verified, questions, ours))
+    replies: Counter[str] = Counter()
+    for teacher in ours:
+        replies.update(teacher.replies)
+    return labels, +replies
 
-    return await asyncio.gather(*map(verified, questions))
+
+async def _verified(question: Question, teacher: Teacher) -> Label:
+    try:
+        return await verify(question, teacher)
+    except Exception as error:
+        error.add_note(f"while verifying question {question.id!r}")
+        raise
 
 
 def _store(shard: Shard, batch: pa.RecordBatch) -> None:
@@ -268,7 +310,7 @@ def write_atomically(path: Path, content: ReadableBuffer) -> None:
         raise
 
 
-def _stored(path: Path) -> Shard | None:
+def stored(path: Path) -> Shard | None:
     """The shard of an earlier run. One that cannot be read (a broken disk) is made again."""
     try:
         with pa.ipc.open_file(path) as reader:
@@ -280,6 +322,7 @@ def _stored(path: Path) -> Shard | None:
         rows=summary["rows"],
         ids=tuple((index, id_) for index, id_ in summary["ids"]),
         rejects=tuple(Reject(**reject) for reject in summary["rejects"]),
+        replies=summary["replies"],
         cached=True,
     )
 

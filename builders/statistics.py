@@ -54,6 +54,10 @@ class Statistics:
     source: Source
     limit: int | None
     teacher: str
+    simulated: bool
+    """Whether a script or annotations stood in for a model."""
+    replies: Mapping[str, int]
+    """Replies of a model by how they could be read."""
     seed: int
     rows: int
     verified: int

@@ -8,6 +8,7 @@ needs.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -16,9 +17,9 @@ from builders.teachers import Proposal, Teacher, TeacherError
 from safe_stepwise.comparisons import Side, compare, operation
 from safe_stepwise.knowledge_graph import KnowledgeGraph
 from safe_stepwise.mentions import is_about
-from safe_stepwise.reading import read
+from safe_stepwise.reading import clean, read
 from safe_stepwise.records import Label, NoiseType, Question, Triple
-from safe_stepwise.relations import RELATIONS
+from safe_stepwise.relations import RELATIONS, same_nation
 from safe_stepwise.text import normal_name, words_of
 
 GLEANING_ROUNDS = 2
@@ -37,17 +38,26 @@ async def verify(question: Question, teacher: Teacher) -> Label:
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
-    """Extraction, gleaning and entity resolution over the gold passages."""
-    triples: tuple[Triple, ...] = ()
-    for number, _ in question.gold:
-        found = await teacher.extract(question, number)
-        for _ in range(GLEANING_ROUNDS):
-            more = await teacher.glean(question, number, found)
-            if not more:
-                break
-            found += more
-        triples += found
+    """Extraction, gleaning and entity resolution over the gold passages, read at the same time."""
+    reading = (_read(question, number, teacher) for number, _ in question.gold)
+    found = await asyncio.gather(*reading, return_exceptions=True)
+    # Only now, so that no passage is still being read when the question is given up.
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    triples = tuple(t for one in found if not isinstance(one, BaseException) for t in one)
     return KnowledgeGraph(triples, await teacher.resolve(question, triples))
+
+
+async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Triple, ...]:
+    """Triples of one gold passage, gleaned until nothing new is found."""
+    found = await teacher.extract(question, passage)
+    for _ in range(GLEANING_ROUNDS):
+        more = await teacher.glean(question, passage, found)
+        if not more:
+            break
+        found += more
+    return found
 
 
 def validate(
@@ -124,9 +134,14 @@ def _beside(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGraph) -> Ite
     places = {(triple.passage, triple.sentence) for triple in said}
     known = [triple.tail for triple in path if triple.relation == hop.relation]
     for other in graph.find(hop.head, hop.relation):
-        in_path = any(graph.same(other.tail, tail) for tail in known)
+        in_path = any(_one_value(other.tail, tail, graph) for tail in known)
         if (other.passage, other.sentence) in places and not in_path:
             yield other.tail
+
+
+def _one_value(one: str, other: str, graph: KnowledgeGraph) -> bool:
+    """Whether two tails give one value, be it in other words ("Kelvia", "Kelvian")."""
+    return graph.same(one, other) or similar(one, other) or same_nation(clean(one), clean(other))
 
 
 def _has_article(name: str, question: Question) -> bool:

@@ -55,6 +55,10 @@ class BuildCard:
     synthetic: bool
     limit: int | None
     teacher: str
+    simulated: bool
+    """Whether a script or annotations stood in for a model."""
+    replies: Mapping[str, int]
+    """A model's replies by how they could be read."""
     seed: int
     rows: int
     verified: int
@@ -100,6 +104,11 @@ class DatasetCard:
     def limits(self) -> list[str]:
         """What to know about the labels of the benchmarks it comes from."""
         return [_LIMITS[source.name] for source in self.sources if source.name in _LIMITS]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any label comes from a teacher that only plays a model."""
+        return any(build.simulated for build in self.builds)
 
     @property
     def synthetic(self) -> bool:
@@ -179,6 +188,8 @@ def _build(entry: Mapping[str, Any]) -> BuildCard:
         synthetic=entry["source"]["synthetic"],
         limit=entry["limit"],
         teacher=entry["teacher"],
+        simulated=entry["simulated"],
+        replies=entry["replies"],
         seed=entry["seed"],
         rows=entry["rows"],
         verified=entry["verified"],

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
 from builders.collect import SPLITS, Build
+from builders.executors import ENGINES, Slurm, Submitted
 from builders.statistics import Statistics
-from builders.teachers import Teacher
-from builders.teachers.annotations import AnnotationsTeacher
 from builders.verified import NOISE_LABELS, VERIFIED, Card, build
 from cards import cards
 from safe_stepwise.errors import UserError
 from scripts.cli import Parser, cores, one_of, positive, run, table
+from scripts.teacher import add_teacher_options, foreseen, known_teacher, spending
 
 CARDS: Mapping[str, Card] = {
     VERIFIED: cards.verified_multihop,
@@ -61,19 +62,30 @@ exit status: 0 done, 2 something to mend (one line says what), 1 a fault of this
 def main(arguments: Sequence[str]) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
+    teachers = known_teacher(options.teacher, options.cache, options.in_flight)
     plan = Build(
         benchmark=one_of(options.benchmark, BENCHMARKS, "--benchmark"),
         source=options.input,
         split=known_split(options.split),
         output=options.output,
-        teacher=known_teacher(options.teacher),
+        teacher=teachers,
         version=known_version(options.version),
         seed=options.seed,
         limit=options.limit,
-        workers=options.workers,
         keep_rejects=options.on_error == "keep",
+        **engine_of(options),
     )
-    print(summary(plan, build(plan, CARDS)))
+    try:
+        if options.estimate:
+            print(foreseen(plan, options.price_prompt, options.price_completion))
+            return
+        teachers.check()
+        print(summary(plan, build(plan, CARDS)))
+        print(spending(teachers))
+    except Submitted as message:
+        print(message)
+    finally:
+        teachers.close()
 
 
 def known_split(name: str) -> str:
@@ -82,15 +94,6 @@ def known_split(name: str) -> str:
     if split not in SPLITS:
         raise UserError(f"--split {name}: only {' and '.join(SPLITS)} have the gold annotations")
     return split
-
-
-def known_teacher(spec: str) -> Callable[[], Teacher]:
-    """What makes the teacher of a spec; raises ``UserError`` for one that is not there yet."""
-    if spec != "annotations":
-        raise UserError(
-            f"--teacher {spec}: models as teachers come with a later version; use annotations"
-        )
-    return AnnotationsTeacher
 
 
 def known_version(version: str) -> str:
@@ -130,6 +133,34 @@ def summary(plan: Build, statistics: Statistics) -> str:
     return "\n".join(lines)
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Where the work runs. None of it changes a byte of the result."""
+    add = parser.add_argument
+    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
+    add("--engine", default="local", metavar="NAME", help=f"{', '.join(ENGINES)} (default local)")
+    add(
+        "--ranks",
+        type=positive,
+        metavar="N",
+        help="parts that another engine cuts the work into (default: as many as workers)",
+    )
+    slurm = parser.add_argument_group("on Slurm", "other options: SBATCH_ACCOUNT and its like")
+    slurm.add_argument("--slurm-partition", metavar="NAME", help="default: $SBATCH_PARTITION")
+    slurm.add_argument(
+        "--slurm-time", default=Slurm().time, metavar="TIME", help=f"default {Slurm().time}"
+    )
+
+
+def engine_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_engine_options` was given, as fields of a `Build`."""
+    return {
+        "workers": options.workers,
+        "engine": one_of(options.engine, ENGINES, "--engine"),
+        "ranks": options.ranks,
+        "slurm": Slurm(options.slurm_partition, options.slurm_time),
+    }
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m scripts.build_verified",
@@ -146,17 +177,27 @@ def _parser() -> argparse.ArgumentParser:
         help="the benchmark's file, hub-id@revision, or rows=N,seed=N,noise=RATE for synthetic",
     )
     add("--split", required=True, help="train or validation (also: dev)")
-    add("--teacher", required=True, metavar="SPEC", help="annotations (no model needed)")
+    add(
+        "--teacher",
+        required=True,
+        metavar="SPEC",
+        help="annotations (no model), openai:MODEL@http://HOST/v1, vllm:MODEL, transformers:PATH",
+    )
     add("--output", required=True, type=Path, metavar="DIR", help="builds there accumulate")
     add("--limit", type=positive, metavar="N", help="read only the first N rows")
-    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
-    add("--engine", choices=["local"], default="local", help="where the work runs")
+    add_engine_options(parser)
     add(
         "--on-error",
         choices=["stop", "keep"],
         default="stop",
         help="a row that cannot be read stops the run, or is kept apart in DIR/rejects.jsonl",
     )
+    model = add_teacher_options(parser)
+    model.add_argument(
+        "--estimate", action="store_true", help="print calls and tokens, ask nothing, build nothing"
+    )
+    model.add_argument("--price-prompt", type=float, metavar="X", help="per million tokens")
+    model.add_argument("--price-completion", type=float, metavar="X", help="per million tokens")
     add("--seed", type=int, default=0, metavar="N", help="of the evaluation sample (default 0)")
     add("--version", default="v0.1.0", help="of the release (default v0.1.0)")
     return parser

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "demo", metavar="DIR")
     options = parser.parse_args(arguments)
     forget_stale(options.output)
-    print(regenerate(MANIFEST, options.output, cores()))
+    print(regenerate(MANIFEST, options.output, workers=cores()))
     opened = open_all(options.output / "datasets", ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     print(table([("dataset", "config", "split", "rows"), *opened_rows(opened)]))

@@ -6,24 +6,34 @@ python -m scripts.regenerate scripts/releases/demo.yaml --output build/demo
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.collect import Build
+from builders.executors import Submitted
 from builders.folders import read_statistics
 from builders.shards import code_digest, write_atomically
 from builders.statistics import Statistics, libraries
+from builders.teachers import Teachers
 from builders.verified import VERIFIED, build
 from safe_stepwise.errors import UserError
-from scripts.build_verified import CARDS, known_split, known_teacher, known_version
-from scripts.cli import Parser, cores, one_of, positive, run, table
+from scripts.build_verified import (
+    CARDS,
+    add_engine_options,
+    engine_of,
+    known_split,
+    known_version,
+)
+from scripts.cli import Parser, one_of, run, table
+from scripts.teacher import add_teacher_options, known_teacher
 
 LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
@@ -69,15 +79,35 @@ def main(arguments: Sequence[str]) -> None:
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", type=Path, required=True, metavar="DIR", help="datasets/ and the lock go there")
-    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
+    add_engine_options(parser)
+    add_teacher_options(parser)
     options = parser.parse_args(arguments)
-    print(regenerate(options.manifest, options.output, options.workers))
+    try:
+        print(
+            regenerate(
+                options.manifest,
+                options.output,
+                functools.partial(known_teacher, cache=options.cache, in_flight=options.in_flight),
+                **engine_of(options),
+            )
+        )
+    except Submitted as message:
+        print(message)
 
 
-def regenerate(manifest_file: Path, output: Path, workers: int) -> str:
+def regenerate(
+    manifest_file: Path,
+    output: Path,
+    teachers: Callable[[str], Teachers] = known_teacher,
+    **engine: Any,
+) -> str:
     """Make the release under ``output``, or check it; returns what there is to say.
 
-    Raises ``UserError`` for a bad manifest or source, and for a folder that differs from its lock.
+    ``teachers`` makes a manifest's teacher of its spec; ``engine`` are the fields of a `Build` that
+    say where it runs, and change nothing in it.
+
+    Raises ``UserError`` for a bad manifest or source, and for a folder that differs from its lock;
+    ``Submitted`` when one of the builds was only handed to a scheduler.
     """
     manifest = read_manifest(manifest_file)
     lock = output / LOCK
@@ -86,7 +116,14 @@ def regenerate(manifest_file: Path, output: Path, workers: int) -> str:
         return f"{output}: complete and unchanged ({number} files match {LOCK})"
     datasets = output / "datasets"
     _refuse_strangers(manifest, datasets)
-    made = [build(_plan(manifest, e, datasets, workers), CARDS) for e in manifest.builds]
+    plans = [_plan(manifest, entry, datasets, teachers) for entry in manifest.builds]
+    for plan in plans:
+        plan.teacher.check()
+    try:
+        made = [build(replace(plan, **engine), CARDS) for plan in plans]
+    finally:
+        for plan in plans:
+            plan.teacher.close()
     shutil.rmtree(datasets / ".work", ignore_errors=True)
     content = json.dumps(_lock(manifest, output, made), indent=2, sort_keys=True) + "\n"
     write_atomically(lock, content.encode())
@@ -167,7 +204,7 @@ def _entry(path: Path, where: str, values: Any) -> BuildEntry:
     entry = BuildEntry(**values)
     one_of(entry.benchmark, BENCHMARKS, f"{path}: {where}benchmark")
     one_of(entry.split, ("train", "validation"), f"{path}: {where}split")
-    one_of(entry.teacher, ("annotations",), f"{path}: {where}teacher")
+    known_teacher(entry.teacher, where=f"{path}: {where}teacher")
     one_of(entry.on_error, ("stop", "keep"), f"{path}: {where}on_error")
     if entry.limit is not None and entry.limit < 1:
         raise UserError(f"{path}: {where}limit: has to be 1 or more")
@@ -199,18 +236,19 @@ def _refuse_strangers(manifest: Manifest, datasets: Path) -> None:
             )
 
 
-def _plan(manifest: Manifest, entry: BuildEntry, datasets: Path, workers: int) -> Build:
+def _plan(
+    manifest: Manifest, entry: BuildEntry, datasets: Path, teachers: Callable[[str], Teachers]
+) -> Build:
     beside = manifest.path.parent / entry.input
     return Build(
         benchmark=entry.benchmark,
         source=str(beside) if beside.exists() else entry.input,
         split=known_split(entry.split),
         output=datasets,
-        teacher=known_teacher(entry.teacher),
+        teacher=teachers(entry.teacher),
         version=manifest.version,
         seed=manifest.seed,
         limit=entry.limit,
-        workers=workers,
         keep_rejects=entry.on_error == "keep",
         evaluation_size=manifest.evaluation_size,
         sha256=entry.sha256,

@@ -24,11 +24,47 @@ class Proposal:
     explanation: str
 
 
+class Teachers(Protocol):
+    """Makes a teacher for each question; picklable, as it goes to the workers."""
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column: model and prompts' digest, nothing private."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that can change a label, private or not."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether labels come from a script or annotations where a model is meant to answer."""
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
+
+    def check(self) -> None:
+        """Raise ``UserError`` if it can't work, before any work is spent."""
+
+    def progress(self) -> str:
+        """How the requests stand, for the progress bar; empty without requests."""
+
+    def close(self) -> None:
+        """Free connections and files; the next use opens them again."""
+
+    def __call__(self) -> Teacher: ...
+
+
 class Teacher(Protocol):
     """The stages of benchmark verification. A stage that fails raises ``TeacherError``."""
 
-    name: str
-    """Lands in the ``teacher`` column: whatever identifies the answers (model, prompts' digest)."""
+    @property
+    def name(self) -> str:
+        """That of its `Teachers`."""
+
+    @property
+    def replies(self) -> Mapping[str, int]:
+        """How many replies could be read, and how well; ``failed`` ones may come on another try."""
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Triples that gold passage number ``passage`` (from 1) states."""

@@ -18,10 +18,10 @@ from safe_stepwise.records import Question, Triple, canonical_json
 SPEC = parse_spec("rows=60,seed=3,noise=0.3")
 
 
-class SilentTeacher:
+class SilentTeacher(AnnotationsTeacher):
     """Finds nothing, and counts how often it is asked."""
 
-    name = "silent"
+    name = identity = "silent"
     asked = 0
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
@@ -41,7 +41,7 @@ class SilentTeacher:
 
 
 class BrokenTeacher(SilentTeacher):
-    name = "broken"
+    name = identity = "broken"
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         raise ZeroDivisionError("a fault of ours")

@@ -188,7 +188,7 @@ def test_a_file_of_synthetic_rows(plan: Build, tmp_path: Path) -> None:
 class Doubter(AnnotationsTeacher):
     """Finds fault with everything."""
 
-    name = "doubter"
+    name = identity = "doubter"
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         return Proposal((), "missing_evidence", "It doubts.")

@@ -31,6 +31,8 @@ def statistics(benchmark: str = "musique", split: str = "train", **changes: Any)
         "source": {"name": f"{benchmark}.jsonl", "digest": "ab" * 32, "synthetic": False},
         "limit": None,
         "teacher": "annotations",
+        "simulated": False,
+        "replies": {},
         "seed": 5,
         "rows": 100,
         "verified": 81,
@@ -118,6 +120,15 @@ def test_one_real_benchmark_beside_it_and_the_card_is_not_synthetic() -> None:
 def test_a_card_says_what_labels_of_its_benchmark_cannot_tell(make: Any) -> None:
     assert "HotpotQA annotates no triples" in make([statistics("hotpotqa")], INFO)
     assert "HotpotQA" not in make([statistics("2wikimultihopqa")], INFO)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_simulated_teacher_is_named_as_such(make: Any) -> None:
+    replies = {"clean": 1_200, "unreadable": 3}
+    text = make([statistics(simulated=True, replies=replies), statistics("hotpotqa")], INFO)
+    assert "**Simulated teacher.** Labels of musique train were" in text
+    assert "1,200 clean, 3 unreadable" in text
+    assert "Simulated" not in make([statistics()], INFO)
 
 
 def test_values_cannot_break_a_table() -> None:

@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_release_is_made_locked_and_checked(manifest: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
-    regenerate.regenerate(manifest, output, 1)
+    regenerate.regenerate(manifest, output, workers=1)
     first = contents(output)
     lock = json.loads(first[LOCK])
     assert set(lock["files"]) == set(first) - {LOCK}
@@ -51,26 +51,33 @@ def test_a_release_is_made_locked_and_checked(manifest: Path, tmp_path: Path) ->
         "safe-verified-multihop",
         "safe-noise-labels",
     }
-    assert "complete and unchanged" in regenerate.regenerate(manifest, output, 1)
-    regenerate.regenerate(manifest, tmp_path / "again", 2)
+    assert "complete and unchanged" in regenerate.regenerate(manifest, output, workers=1)
+    regenerate.regenerate(manifest, tmp_path / "again", workers=2)
     assert contents(tmp_path / "again") == first
+
+
+def test_an_engine_changes_nothing_in_a_release(manifest: Path, tmp_path: Path) -> None:
+    regenerate.regenerate(manifest, tmp_path / "local", workers=1)
+    engine = ["--engine", "datatrove-local", "--ranks", "2", "--workers", "2"]
+    regenerate.main([str(manifest), "--output", str(tmp_path / "ranks"), *engine])
+    assert contents(tmp_path / "ranks") == contents(tmp_path / "local")
 
 
 def test_a_changed_folder_is_found_out(manifest: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
-    regenerate.regenerate(manifest, output, 1)
+    regenerate.regenerate(manifest, output, workers=1)
     card = output / "datasets" / "safe-noise-labels" / "README.md"
     text = card.read_text(encoding="utf-8")
     card.write_text(text + "more", encoding="utf-8")
     with pytest.raises(UserError, match=r"README\.md: differs"):
-        regenerate.regenerate(manifest, output, 1)
+        regenerate.regenerate(manifest, output, workers=1)
     card.unlink()
     with pytest.raises(UserError, match=r"README\.md: is missing"):
-        regenerate.regenerate(manifest, output, 1)
+        regenerate.regenerate(manifest, output, workers=1)
     card.write_text(text, encoding="utf-8")
     (card.parent / "extra.txt").write_text("x")
     with pytest.raises(UserError, match=r"extra\.txt: is not part"):
-        regenerate.regenerate(manifest, output, 1)
+        regenerate.regenerate(manifest, output, workers=1)
 
 
 def test_an_interrupted_release_goes_on(
@@ -87,28 +94,28 @@ def test_an_interrupted_release_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(regenerate, "build", stopped)
         with pytest.raises(KeyboardInterrupt):
-            regenerate.regenerate(manifest, output, 1)
+            regenerate.regenerate(manifest, output, workers=1)
     assert not (output / LOCK).exists()
     shards = {p: p.stat().st_mtime_ns for p in output.rglob("*.arrow")}
     assert shards
-    regenerate.regenerate(manifest, output, 1)
-    regenerate.regenerate(manifest, tmp_path / "clean", 1)
+    regenerate.regenerate(manifest, output, workers=1)
+    regenerate.regenerate(manifest, tmp_path / "clean", workers=1)
     assert contents(output) == contents(tmp_path / "clean")
 
 
 def test_another_manifest_in_the_same_folder(manifest: Path, tmp_path: Path) -> None:
-    regenerate.regenerate(manifest, tmp_path / "out", 1)
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     manifest.write_text(MANIFEST.replace("seed: 4", "seed: 5"), encoding="utf-8")
     with pytest.raises(UserError, match="another manifest"):
-        regenerate.regenerate(manifest, tmp_path / "out", 1)
+        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
 
 
 def test_a_build_that_the_manifest_does_not_name(manifest: Path, tmp_path: Path) -> None:
-    regenerate.regenerate(manifest, tmp_path / "out", 1)
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.split("  - benchmark")[0] + one_build(), encoding="utf-8")
     with pytest.raises(UserError, match="holds synthetic validation"):
-        regenerate.regenerate(manifest, tmp_path / "out", 1)
+        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
 
 
 def one_build() -> str:
@@ -144,7 +151,7 @@ def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> Non
     text = MANIFEST.replace("    split: train\n", f"    split: train\n    sha256: {'ab' * 32}\n")
     manifest.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="its digest is"):
-        regenerate.regenerate(manifest, tmp_path / "out", 1)
+        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
 
 
 def test_the_demo_opens_and_scores(

@@ -66,10 +66,10 @@ def assert_one_line(error: pytest.ExceptionInfo[Exception]) -> None:
         ("x.jsonl", LINES.replace(b"\n", b"\r\n\r\n \n")),
         ("x.jsonl", b"\n \n" + LINES.rstrip()),
         ("x.json", b" " * 5000 + ARRAY),
-        ("x.json.gz", gzip.compress(ARRAY)),
-        ("x.jsonl.gz", gzip.compress(LINES)),
-        ("x.json.gz", gzip.compress(b"\xef\xbb\xbf" + ARRAY)),
-        ("x.jsonl", gzip.compress(LINES)),
+        ("x.json.gz", gzip.compress(ARRAY, mtime=0)),
+        ("x.jsonl.gz", gzip.compress(LINES, mtime=0)),
+        ("x.json.gz", gzip.compress(b"\xef\xbb\xbf" + ARRAY, mtime=0)),
+        ("x.jsonl", gzip.compress(LINES, mtime=0)),
     ],
 )
 def test_reads_every_kind_of_json_file(
@@ -114,7 +114,7 @@ def test_limit_reads_no_further(save: Callable[[str, bytes], str]) -> None:
     [
         ("x.json", b"", "is empty"),
         ("x.jsonl", b" \n\n", "is empty"),
-        ("x.jsonl.gz", gzip.compress(b""), "is empty"),
+        ("x.jsonl.gz", gzip.compress(b"", mtime=0), "is empty"),
         ("x.json", b"[ ]", "holds no rows"),
         ("x.json", b"\xff\xfe[\x00]\x00", "is UTF-16"),
         ("x.json", b"id,question\n", "is neither JSON, JSON lines nor Parquet"),
@@ -173,7 +173,7 @@ def test_a_file_cut_anywhere_is_refused(
     datasets.Dataset.from_list(ROWS).to_parquet(tmp_path / "whole.parquet")
     whole = {
         "x.json": ARRAY,
-        "x.json.gz": gzip.compress(ARRAY),
+        "x.json.gz": gzip.compress(ARRAY, mtime=0),
         "x.parquet": (tmp_path / "whole.parquet").read_bytes(),
     }[name]
     for end in range(len(whole)):

@@ -1,0 +1,84 @@
+"""Options of a teacher, what it will cost, what it did: shared by the commands that verify."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from builders.collect import Build, questions
+from builders.estimate import estimate
+from builders.teachers import Teachers
+from builders.teachers.annotations import AnnotationsTeacher
+from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from safe_stepwise.engines.spec import open_engine
+from safe_stepwise.errors import UserError
+from scripts.cli import positive, table
+
+
+def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options of a model as teacher; returns their group, for more of them."""
+    model = parser.add_argument_group("a model as teacher")
+    model.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FILE",
+        help="replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)",
+    )
+    model.add_argument(
+        "--in-flight",
+        type=positive,
+        default=IN_FLIGHT,
+        metavar="N",
+        help=f"requests under way at a time (default {IN_FLIGHT})",
+    )
+    return model
+
+
+def known_teacher(
+    spec: str, cache: Path | None = None, in_flight: int = IN_FLIGHT, *, where: str = "--teacher"
+) -> Teachers:
+    """What makes the teachers of a spec; raises ``UserError`` for a spec that can't be read."""
+    if spec == "annotations":
+        return AnnotationsTeacher
+    try:
+        open_engine(spec)
+    except UserError as error:
+        raise UserError(f"{where}: {error}; or use annotations, which needs no model") from None
+    return LLMTeachers(spec, cache or default_cache(), in_flight)
+
+
+def default_cache() -> Path:
+    """Where replies of models are kept: ``$SAFE_STEPWISE_CACHE``, or the user's cache folder."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    named = os.environ.get("SAFE_STEPWISE_CACHE")
+    return Path(named) if named else Path(folder) / "safe_stepwise" / "replies.sqlite"
+
+
+def foreseen(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
+    """A table of the calls and tokens that the build would take at most."""
+    if not isinstance(plan.teacher, LLMTeachers):
+        return "the annotations teacher asks no model: nothing to pay"
+    work = estimate(questions(plan), plan.teacher)
+    rows = [(role, w.naive, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
+    header = ("at most", "naive calls", "in the cache", "calls", "prompt tokens", "reply tokens")
+    total = [sum(row[i] for row in rows) for i in range(1, len(header))]  # type: ignore[misc]
+    lines = [table([header, *rows, ("total", *total)])]
+    saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
+    lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
+    if price_prompt is not None and price_completion is not None:
+        cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
+        lines.append(f"cost at these prices: at most {cost:,.2f} (prefix caching not counted)")
+    return "\n".join(lines)
+
+
+def spending(teachers: Teachers) -> str:
+    """A table of the calls and tokens of this run by role; empty where it asked no model."""
+    if not isinstance(teachers, LLMTeachers) or not teachers.client.accounts:
+        return ""
+    header = ("role", "from cache", "calls", "retries", "failed", "prompt", "cached", "completion")
+    rows = [
+        (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
+        for role, a in [*teachers.client.accounts.items(), ("total", teachers.client.total())]
+    ]
+    return f"\nThe teacher's work in this run:\n\n{table([header, *rows])}"

@@ -1,0 +1,246 @@
+"""`build_verified` with a model as teacher, against a real HTTP server that plays the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from datasets import load_dataset
+
+from builders.benchmarks.synthetic import generate, parse_spec, to_row
+from safe_stepwise.engines import client, openai
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NoiseType, Question
+from scripts import build_verified
+from tests.servers.openai_server import MockServer
+from tests.servers.truth import Truth
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(number: int, seed: int = 21) -> list[tuple[Question, NoiseType]]:
+    """Synthetic rows with question and answer of their own: a model is told no more of them."""
+    found: dict[tuple[str, str], tuple[Question, NoiseType]] = {}
+    for question, truth in generate(
+        parse_spec(f"rows={2 * number},seed={seed},noise=0.3"), split="train"
+    ):
+        found.setdefault((question.question, question.answer), (question, truth))
+    return list(found.values())[:number]
+
+
+def write(path: Path, rows: list[tuple[Question, NoiseType]]) -> Path:
+    path.write_text("".join(json.dumps(to_row(*row)) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def arguments(file: Path, spec: str, output: Path, **changes: str) -> list[str]:
+    options = {
+        "benchmark": "synthetic",
+        "input": str(file),
+        "split": "train",
+        "teacher": spec,
+        "output": str(output),
+        "cache": f"{output}.sqlite",
+        "workers": "2",
+        **changes,
+    }
+    return [part for name, value in options.items() for part in (f"--{name}", value)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def noise_types(output: Path) -> dict[str, str]:
+    labels = load_dataset(
+        str(output / "safe-noise-labels"), "synthetic", split="train",
+        cache_dir=f"{output}.hf",
+    )  # fmt: skip
+    name = labels.features["noise_type"].int2str
+    return dict(zip(labels["id"], map(name, labels["noise_type"]), strict=True))
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(openai, "TIMEOUT_S", 3.0)
+
+
+def test_the_truth_comes_back_and_faults_change_nothing(
+    tmp_path: Path, quick_retries: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """500 questions, a fifth of the calls at fault: nothing lost, the same labels."""
+    known = rows(500)
+    file = write(tmp_path / "rows.jsonl", known)
+    truth = Truth(known)
+    with MockServer(truth) as server:
+        build_verified.main(arguments(file, server.spec, tmp_path / "clean"))
+    found = noise_types(tmp_path / "clean")
+    true = {question.id: noise for question, noise in known}
+    assert set(found) == set(true)
+    sound = ("none", "unparsed")
+    hits = sum(t not in sound and found[i] not in sound for i, t in true.items())
+    assert hits >= 0.99 * sum(t not in sound for t in true.values())
+    assert hits >= 0.99 * sum(t not in sound for t in found.values())
+    capsys.readouterr()
+    with MockServer(truth, fault_rate=0.2, port=server.port) as faulty:
+        build_verified.main(arguments(file, faulty.spec, tmp_path / "faulty"))
+    assert len(faulty.faulted) == 6
+    assert sum(faulty.faulted.values()) > 0.15 * sum(faulty.asked.values())
+    assert contents(tmp_path / "faulty") == contents(tmp_path / "clean")
+    printed = capsys.readouterr().out
+    assert "failed" in printed
+
+
+def test_what_fails_for_good_is_not_judged_and_is_owed(
+    tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TRIES", 2)
+    known = rows(60)
+    file = write(tmp_path / "rows.jsonl", known)
+    truth = Truth(known)
+    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server:
+        build_verified.main(arguments(file, server.spec, tmp_path / "out"))
+    lost = [i for i, noise in noise_types(tmp_path / "out").items() if noise == "unparsed"]
+    assert len(lost) > sum(noise == "unparsed" for _, noise in known)
+    with MockServer(truth, port=server.port) as again:
+        build_verified.main(arguments(file, again.spec, tmp_path / "out"))
+    assert not set(again.asked) & set(server.answered)
+    with MockServer(truth, port=server.port) as fresh:
+        build_verified.main(arguments(file, fresh.spec, tmp_path / "clean"))
+    assert contents(tmp_path / "out") == contents(tmp_path / "clean")
+
+
+def test_shared_passages_are_asked_about_once(
+    tmp_path: Path, quick_retries: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = rows(120)
+    file = write(tmp_path / "rows.jsonl", known)
+    with MockServer(Truth(known)) as server:
+        build_verified.main(arguments(file, server.spec, tmp_path / "out"))
+        assert max(server.asked.values()) == 1
+        made = sum(server.asked.values())
+        capsys.readouterr()
+        build_verified.main([*arguments(file, server.spec, tmp_path / "out2"), "--estimate"])
+        assert sum(server.asked.values()) == made
+    printed = capsys.readouterr().out
+    assert "naive calls" in printed
+    assert not (tmp_path / "out2").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("openai:mock@http://127.0.0.1:1/v1", "no server answers"),
+        ("openai:other@{url}", "no such model, only mock"),
+    ],
+)
+def test_a_server_that_cannot_work_is_one_line(tmp_path: Path, spec: str, expected: str) -> None:
+    known = rows(3)
+    file = write(tmp_path / "rows.jsonl", known)
+    with (
+        MockServer(Truth(known)) as server,
+        pytest.raises(UserError, match=expected) as caught,
+    ):
+        build_verified.main(arguments(file, spec.format(url=server.url), tmp_path / "out"))
+    assert "\n" not in str(caught.value)
+    assert not server.asked
+
+
+def test_a_refused_key_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong-secret")
+    with (
+        MockServer(Truth([]), key="right") as server,
+        pytest.raises(UserError, match="OPENAI_API_KEY") as caught,
+    ):
+        build_verified.main(arguments(tmp_path / "rows", server.spec, tmp_path / "out"))
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> None:
+    known = rows(150)
+    file = write(tmp_path / "rows.jsonl", known)
+    truth = Truth(known)
+    chance = random.Random(4)
+    with MockServer(truth, latency=0.02) as server:
+        command = [
+            *(sys.executable, "-m", "scripts.build_verified"),
+            *arguments(file, server.spec, tmp_path / "out", **{"in-flight": "8"}),
+        ]
+        journal = tmp_path / "out.sqlite"
+        kills = 0
+        finished = False
+        while not finished:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+            before = stored(journal)
+            if kills < 20:
+                wait_for_more(process, journal, before + chance.randint(0, 60))
+                time.sleep(chance.random() * 0.05)
+                finished = process.poll() is not None
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                kills += not finished
+            else:
+                _, errors = process.communicate(timeout=120)
+                assert process.returncode == 0, errors.decode()
+                finished = True
+        repeated = Counter(server.asked.values())
+        assert kills == 20
+        # What was under way at a kill is asked again; nothing that the journal had.
+        assert sum(server.asked.values()) - len(server.asked) <= 8 * kills
+        assert max(repeated) <= 3, repeated
+    with MockServer(truth, port=server.port) as fresh:
+        build_verified.main(arguments(file, fresh.spec, tmp_path / "clean"))
+        assert set(fresh.asked) == set(server.asked)
+    assert contents(tmp_path / "out") == contents(tmp_path / "clean")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signal.Signals) -> None:
+    known = rows(300)
+    file = write(tmp_path / "rows.jsonl", known)
+    with MockServer(Truth(known), latency=300) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scripts.build_verified",
+             *arguments(file, server.spec, tmp_path / "out")],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        while not server.asked:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith("interrupted; the same command resumes")
+    assert "Traceback" not in errors
+
+
+def stored(journal: Path) -> int:
+    """Replies in the journal, as another process sees it."""
+    if not journal.exists():
+        return 0
+    with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as db:
+        try:
+            return int(db.execute("select count(*) from completions").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+
+
+def wait_for_more(process: subprocess.Popen[bytes], journal: Path, number: int) -> None:
+    while stored(journal) < number and process.poll() is None:
+        time.sleep(0.01)

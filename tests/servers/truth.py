@@ -1,0 +1,89 @@
+"""Replies of a model that knows the synthetic world: the generator's truth, in its words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from builders.teachers.annotations import AnnotationsTeacher
+from builders.teachers.llm import (
+    extraction_request,
+    names_to_resolve,
+    path_request,
+    resolution_request,
+)
+from builders.verification import build_graph
+from safe_stepwise.engines.base import Request
+from safe_stepwise.knowledge_graph import KnowledgeGraph
+from safe_stepwise.records import NoiseType, Question, Triple
+
+ANNOTATIONS = AnnotationsTeacher()
+
+
+class Truth:
+    """Answers the verification prompts for given questions, whose noise it knows."""
+
+    def __init__(self, rows: Iterable[tuple[Question, NoiseType]]) -> None:
+        self.rows = list(rows)
+        self.stated: dict[str, dict[Triple, None]] = defaultdict(dict)
+        self.replies: dict[str, str] = {}
+        for question, _ in self.rows:
+            for number, _ in question.gold:
+                asked = said(extraction_request(question, number))
+                found = asyncio.run(ANNOTATIONS.extract(question, number))
+                self.stated[asked].update(dict.fromkeys(map(bare, found)))
+        for question, truth in self.rows:
+            if question.gold:
+                self._answer(question, truth)
+
+    def __call__(self, body: Mapping[str, Any]) -> str:
+        """The reply to a chat completion's request body."""
+        return self.reply([m["content"] for m in body["messages"]])
+
+    def of(self, request: Request) -> str:
+        """The reply to one of our own requests."""
+        return self.reply([message.content for message in request.messages])
+
+    def reply(self, contents: list[str]) -> str:
+        if len(contents) > 2:
+            return '{"triples": []}'
+        asked = contents[-1]
+        if asked in self.stated:
+            return json.dumps({"triples": [asdict(triple) for triple in self.stated[asked]]})
+        return self.replies.get(key(asked), '{"groups": []}')
+
+    def _answer(self, question: Question, truth: NoiseType) -> None:
+        graph = asyncio.run(build_graph(question, ANNOTATIONS))
+        proposal = asyncio.run(ANNOTATIONS.propose(question, graph))
+        triples = tuple(
+            t for n, _ in question.gold for t in self.stated[said(extraction_request(question, n))]
+        )
+        groups = [[b, a] for a, b in graph.aliases.items()]
+        names = names_to_resolve(question, triples)
+        self.replies[key(said(resolution_request(question, names)))] = json.dumps(
+            {"groups": groups}
+        )
+        path = [[t.head, t.relation, t.tail] for t in proposal.path]
+        self.replies[key(said(path_request(question, KnowledgeGraph())))] = json.dumps(
+            {"path": path, "verdict": truth, "explanation": f"The truth is {truth}."}
+        )
+
+
+def said(request: Request) -> str:
+    """What the user's turn of a request says."""
+    return request.messages[1].content
+
+
+def key(asked: str) -> str:
+    """What identifies a prompt: for a path its question and answer, without the facts."""
+    start = asked.find("\nQuestion: ")
+    return asked[start:] if start >= 0 else asked
+
+
+def bare(triple: Triple) -> Triple:
+    """A triple as a model gives it: without its passage."""
+    return Triple(triple.head, triple.relation, triple.tail, None, triple.sentence)
