@@ -122,6 +122,11 @@ def summary(plan: Build, statistics: Statistics) -> str:
             f"\nevaluation sample: {sample.rows} rows; {sample.left_out} verified rows cannot have "
             f"exactly {sample.passages} passages and were left out"
         )
+    if statistics.replies:
+        counts = ", ".join(f"{number:,} {kind}" for kind, number in statistics.replies.items())
+        lines.append(f"\nreplies of the teacher: {counts}")
+    if statistics.replies.get("failed"):
+        lines.append("run the same command again: only what failed is asked")
     if statistics.rejected:
         lines.append(f"\nrejected rows, with reasons: {plan.output / 'rejects.jsonl'}")
     verified = plan.output / VERIFIED

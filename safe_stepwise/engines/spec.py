@@ -49,10 +49,10 @@ def open_engine(spec: str) -> Engine:
     """
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
-    kind, _, rest = spec.partition(":")
+    kind, colon, rest = spec.partition(":")
     if kind not in KINDS:
         near = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}:{rest}? " if near else ""
+        hint = f"did you mean {near[0]}{colon}{rest}? " if near else ""
         raise UserError(
             f"{spec!r} names no engine; {hint}write openai:MODEL@URL, vllm:MODEL, "
             "transformers:PATH, symbolic or mock:FILE"
