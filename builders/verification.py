@@ -9,12 +9,11 @@ needs.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
 from builders.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.comparisons import Side, compare, operation
+from safe_stepwise.comparisons import Side, compare, operation, without_names
 from safe_stepwise.knowledge_graph import KnowledgeGraph
 from safe_stepwise.mentions import is_about
 from safe_stepwise.reading import clean, read
@@ -98,8 +97,8 @@ def _validate_chain(
         start = triple.tail if graph.same(triple.head, goal) else triple.head
         if gap := local.gap([start], goal):
             return "missing_evidence", f"The path is broken: {gap}."
-    hops = "1 stated hop leads" if len(path) == 1 else f"{len(path)} stated hops lead"
-    return "none", f"{hops} to “{question.answer}”."
+    facts = "1 stated fact leads" if len(path) == 1 else f"{len(path)} stated facts lead"
+    return "none", f"{facts} to “{question.answer}”."
 
 
 def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
@@ -173,19 +172,11 @@ def _validate_comparison(
 
 def _compared(question: Question, sides: Sequence[Side], relation: str) -> str | None:
     """What the sides' values answer, or None where that can't be told from them."""
-    op = operation(_without_names(question.question, [side.entity for side in sides]))
+    op = operation(without_names(question.question, [side.entity for side in sides]))
     yes_or_no = question.answer.lower() in ("yes", "no")
     if op is None or relation not in RELATIONS or (yes_or_no and op != "same"):
         return None
     return compare(op, sides)
-
-
-def _without_names(text: str, names: Sequence[str]) -> str:
-    """The question without the names compared: a title may hold "first" or "last"."""
-    for name in names:
-        bare = re.sub(r"\s*\(.*?\)", "", name)
-        text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
-    return text
 
 
 def _side(branch: tuple[Triple, ...]) -> Side:

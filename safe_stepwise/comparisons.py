@@ -45,6 +45,18 @@ def operation(question: str) -> Operation | None:
     return next((name for name, pattern in _OPERATIONS if re.search(pattern, text)), None)
 
 
+def without_names(text: str, names: Sequence[str]) -> str:
+    """The question without the names compared: a title may hold "first" or "last".
+
+    >>> without_names("Which came out later, First Rain or Dune?", ["First Rain", "Dune (film)"])
+    'Which came out later, X or X?'
+    """
+    for name in names:
+        bare = re.sub(r"\s*\(.*?\)", "", name)
+        text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
+    return text
+
+
 def compare(op: Operation, sides: Sequence[Side]) -> str | None:
     """The answer: an entity, ``yes``, ``no``, ``tie``; None when the values can't be compared.
 

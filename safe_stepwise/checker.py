@@ -1,0 +1,579 @@
+"""The graph-based checker: the evaluation protocol carried out on a plan, without a model.
+
+Given a question, its passages, its graph and the steps accepted so far, it says of one more step
+what it can prove, in the order of the taxonomy (SAFE v1, Table 1 and Figure 12): an error, or that
+the step is sound. Where neither can be proved it abstains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from safe_stepwise.grounding import ground
+from safe_stepwise.inference import Drawn, Lifespan, draw, lifespan, states_span
+from safe_stepwise.mentions import first_mention, mentions
+from safe_stepwise.plans import Item, Plan, graph_of, make_plan
+from safe_stepwise.reading import Text, read
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
+from safe_stepwise.relations import RELATIONS
+from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.statements import asked_of, is_free, steps_named
+from safe_stepwise.step_reading import (
+    Reading,
+    answers_question,
+    content_words,
+    coverage,
+    names,
+    names_key,
+    quoted_share,
+    read_step,
+    says,
+    states,
+    values,
+)
+from safe_stepwise.steps import final_answer
+from safe_stepwise.taxonomy import CORRECT, check_order
+from safe_stepwise.text import as_date, normal_name
+from safe_stepwise.verdicts import guide_to, missing, said, word
+
+_IN_ONE_SENTENCE = 0.8
+"""Share of a claim's content words that one passage must hold for the claim to be taken from it."""
+_MOST_OF_A_QUOTE = 0.7
+"""Share of a sentence's words from which on a step with another name in it misquotes it."""
+
+
+class Checker:
+    """Checks the steps of one question.
+
+    Args:
+        question: with its passages, in the numbering that steps cite, and its answer.
+        path, graph: a verified label's reasoning path and knowledge graph.
+
+    Raises ``PlanError`` where the path gives no plan.
+
+    >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
+    >>> other = Passage("Ors Velt", ("Ors Velt was born in Oru.",), True)
+    >>> hops = (Triple("Dune Rain", "director", "Ors Velt", 1),
+    ...         Triple("Ors Velt", "place of birth", "Oru", 2))
+    >>> question = Question("q", "musique", "train", "Where was the director of Dune Rain born?",
+    ...                     "Oru", passages=(page, other))
+    >>> checker = Checker(question, hops, hops)
+    >>> step = Step(1, "According to Passage 1, Dune Rain was directed by Ana Vorr.", "Attribution")
+    >>> checker.check([], step).error_type
+    'Contradictory'
+    """
+
+    def __init__(self, question: Question, path: Sequence[Triple], graph: Sequence[Triple]) -> None:
+        self.question = question
+        self.plan: Plan = make_plan(question, path, graph)
+        self.passages = question.passages
+        self.graph = graph_of(question, graph)
+        self._facts = [self.plan.items[n] for n in self.plan.facts]
+
+    def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
+        """The verdict on a step after those accepted before it; None where nothing is proved."""
+        done = self.established(previous)
+        if step.kind == "Final Answer":
+            return self._check_answer(previous, step, done)
+        reading = read_step(step.text)
+        if settling := self._settled_by(previous, step, done):
+            return self._feedback("Overthinking", "answered", step, self._final(), step_=settling)
+        if step.kind == "Logical":
+            return self._check_logical(previous, step, reading, done)
+        return self._check_attribution(previous, step, reading, done)
+
+    def established(self, previous: Sequence[Step]) -> dict[int, int]:
+        """Places of plan items that accepted steps have established, to the steps' numbers."""
+        done: dict[int, int] = {}
+        for step in previous:
+            if step.kind == "Final Answer":
+                continue
+            reading = read_step(step.text)
+            for place, item in enumerate(self.plan.items):
+                if place not in done and self._carries_out(reading, step, item, done):
+                    done[place] = step.number
+        return done
+
+    def _carries_out(self, reading: Reading, step: Step, item: Item, done: dict[int, int]) -> bool:
+        if item.triples:
+            return step.kind == "Attribution" and states(reading, item, self.passages)
+        if step.kind != "Logical":
+            return False
+        if item.derivation == "life span":
+            return states_span(reading, self._span_of(item)) is True
+        return self._drawn(reading).right is True
+
+    # --------------------------------------------------------------------------------- procedure
+
+    def _settled_by(self, previous: Sequence[Step], step: Step, done: dict[int, int]) -> int | None:
+        """The step that reached the answer, where there is nothing left to read or derive."""
+        last = len(self.plan.items) - 1
+        if last in done:
+            return done[last]
+        reached = all(place in done for place in self.plan.facts)
+        if self.plan.kind == "sequential" and reached and step.kind == "Attribution":
+            return max(done.values())
+        return None
+
+    def next_item(self, done: dict[int, int]) -> int | None:
+        """Place of the first item that is not established and builds on nothing that is not."""
+        for place, item in enumerate(self.plan.items):
+            if place not in done and all(use in done for use in item.uses):
+                return place
+        return None
+
+    def guidance(self, done: dict[int, int], text: str) -> str:
+        """The one next action, once some items are established."""
+        place = self.next_item(done)
+        if place is None:
+            return word("guidance", "answer", text)
+        item = self.plan.items[place]
+        if item.triples:
+            return guide_to(item, self.passages, text)
+        steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
+        if item.derivation == "life span":
+            return word("guidance", "span", text, steps=steps, what=self._span_of(item).head)
+        code = "conclude" if self.plan.kind == "sequential" else "compare"
+        return word("guidance", code, text, steps=steps)
+
+    # ------------------------------------------------------------------------------- attribution
+
+    def _check_attribution(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        stated = [n for n in self.plan.facts if states(reading, self.plan.items[n], self.passages)]
+        new = [n for n in stated if n not in done]
+        if len(new) > 1:
+            return None
+        if new:
+            return self._check_new_fact(step, reading, done, new[0])
+        if stated:
+            return self._feedback(
+                "Redundancy", "redundant", step, self.guidance(done, step.text), done[stated[0]]
+            )
+        checks: dict[str, Callable[..., Feedback | None]] = {
+            "Off-topic": self._off_topic,
+            "Inefficiency": self._inefficiency,
+            "Contradictory": self._contradictory,
+            "Unsupported": self._unsupported,
+            "Information Miss": self._information_miss,
+            "Premature Attribution": self._bypass,
+        }
+        for error_type in check_order("Attribution"):
+            if error_type in checks:
+                found = checks[error_type](previous, step, reading, done)
+                if found is not None:
+                    return found
+        return None
+
+    def _check_new_fact(
+        self, step: Step, reading: Reading, done: dict[int, int], place: int
+    ) -> Feedback | None:
+        item = self.plan.items[place]
+        if item.passage not in reading.cited and reading.cited:
+            return self._not_in_passage(step, reading, item, done)
+        waiting = [use for use in item.uses if use not in done]
+        if waiting and not self._anchored(item, waiting):
+            first = self.plan.items[self.next_item(done) or waiting[0]]
+            return self._feedback(
+                "Premature Attribution",
+                "premature",
+                step,
+                guide_to(first, self.passages, step.text),
+                entity=self._joint(item, self.plan.items[waiting[0]]),
+                missing=missing(first, self.passages),
+            )
+        after = {**done, place: step.number}
+        guidance = self.guidance(after, step.text)
+        return self._feedback(CORRECT, "sound_fact", step, guidance, passage=item.passage)
+
+    def _anchored(self, item: Item, waiting: Sequence[int]) -> bool:
+        """Whether the question itself names what an item would otherwise have to be led to."""
+        asked = read(Passage("", (self.question.question,)))
+        return all(
+            mentions(asked, self._joint(item, self.plan.items[use])) != [] for use in waiting
+        )
+
+    def _joint(self, item: Item, earlier: Item) -> str:
+        """The name under which an item goes on from an earlier one."""
+        ends = {normal_name(name) for t in earlier.triples for name in (t.tail, t.head)}
+        for triple in item.triples:
+            for name in (triple.head, triple.tail):
+                if normal_name(name) in ends:
+                    return name
+        return item.triples[0].head
+
+    def _not_in_passage(
+        self, step: Step, reading: Reading, item: Item, done: dict[int, int]
+    ) -> Feedback | None:
+        """A fact with the wrong passage: proved where that passage does not name the value."""
+        pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
+        value = self.value_of(item)
+        if any(first_mention(read(page), value) is not None for page in pages):
+            return None
+        return self._feedback(
+            "Unsupported",
+            "not_in_passage",
+            step,
+            guide_to(item, self.passages, step.text, again=True),
+            passage=reading.cited[0],
+            value=value,
+            what=missing(item, self.passages),
+        )
+
+    def value_of(self, item: Item) -> str:
+        """What a fact adds: its tail, or the name that makes a quoted sentence a link."""
+        if item.sentence is not None:
+            assert item.passage is not None
+            keys = names_key(self.passages[item.passage - 1], item)
+            return keys[0] if keys else self.passages[item.passage - 1].title
+        return item.triples[0].tail
+
+    def _off_topic(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        """A true statement of one passage that is no fact of the plan."""
+        if reading.denies or len(reading.cited) != 1 or not reading.words:
+            return None
+        number = reading.cited[0]
+        if not 0 < number <= len(self.passages) or not self._taken_from(reading, number):
+            return None
+        return self._feedback(
+            "Off-topic", "off_topic", step, self.guidance(done, step.text), passage=number
+        )
+
+    def _taken_from(self, reading: Reading, number: int) -> bool:
+        """Whether a claim is a passage's own, and not from a sentence that the plan needs."""
+        page = self.passages[number - 1]
+        text = read(page)
+        if any(first_mention(text, name) is None for name in values(reading)):
+            return False
+        if coverage(reading.words, f"{page.title} {page.text}") < _IN_ONE_SENTENCE:
+            return False
+        if any(self._speaks_of(reading, item) for item in self._facts):
+            return False
+        needed = [item for item in self._facts if item.passage == number]
+        shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
+        best = max(range(len(shares)), key=shares.__getitem__)
+        if not needed:
+            return True
+        told = any(names(reading, self.value_of(item)) for item in needed)
+        return shares[best] >= _IN_ONE_SENTENCE and not told
+
+    def _speaks_of(self, reading: Reading, item: Item) -> bool:
+        """Whether a claim is about the very thing that a fact of the plan is about."""
+        triple = item.triples[0]
+        if item.sentence is not None:
+            return False
+        if is_free(triple):
+            question = content_words(asked_of(item.triples))
+            return len(question & reading.words) >= max(2, 0.8 * len(question))
+        return self._other_value(reading, item) is not None
+
+    def _inefficiency(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        """Words about the work: nothing in them is new to the question and the accepted steps."""
+        if reading.denies or not reading.announces:
+            return None
+        page = self._known(previous)
+        if any(first_mention(page, value) is None for value in values(reading)):
+            return None
+        return self._feedback("Inefficiency", "no_operation", step, self.guidance(done, step.text))
+
+    def _contradictory(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        if reading.denies:
+            return None
+        for item in sorted(self._facts, key=lambda item: self.plan.items.index(item) in done):
+            claimed = self._other_value(reading, item)
+            if claimed is None:
+                continue
+            return self._feedback(
+                "Contradictory",
+                "contradicted",
+                step,
+                guide_to(item, self.passages, step.text, again=True),
+                passage=item.passage,
+                said=said(item, self.passages),
+                value=None if item.sentence is not None else item.triples[0].tail,
+                claimed=claimed,
+            )
+        return None
+
+    def _other_value(self, reading: Reading, item: Item) -> str | None:
+        """What a step gives in the place of an item's value, where the text has another one."""
+        triple = item.triples[0]
+        if item.sentence is not None:
+            return self._altered(reading, item)
+        others = [v for v in values(reading) if not self._is_end(v, triple)]
+        if not others or names(reading, triple.tail):
+            return None
+        if triple.relation in RELATIONS:
+            for value in others:
+                claim = Triple(triple.head, triple.relation, value)
+                if says(reading, claim) and not self._stated_somewhere(claim):
+                    return value
+            return None
+        if is_free(triple):
+            asked = content_words(asked_of(item.triples))
+            others = [v for v in others if not content_words(v) <= asked]
+            close = len(asked & reading.words) >= max(2, 0.6 * len(asked))
+            return others[-1] if close and others else None
+        relation = content_words(triple.relation)
+        about = names(reading, triple.head) and relation <= reading.words
+        return others[-1] if about else None
+
+    def _altered(self, reading: Reading, item: Item) -> str | None:
+        """What stands in a quoted sentence in the place of the name that makes it a link."""
+        assert item.passage is not None
+        page = self.passages[item.passage - 1]
+        keys = names_key(page, item)
+        if not keys or any(names(reading, key) for key in keys):
+            return None
+        if quoted_share(reading, item, self.passages) < _MOST_OF_A_QUOTE:
+            return None
+        text = read(page)
+        others = [v for v in values(reading) if first_mention(text, v) is None]
+        return others[0] if others else None
+
+    def _is_end(self, value: str, triple: Triple) -> bool:
+        """Whether a value is a triple's head or tail, or a part of its name."""
+        date, tail = as_date(value), as_date(triple.tail)
+        if date and tail:
+            return date.agrees(tail)
+        words = set(normal_name(value).split())
+        return any(words <= set(normal_name(end).split()) for end in (triple.head, triple.tail))
+
+    def _stated_somewhere(self, claim: Triple) -> bool:
+        pages = tuple(enumerate(self.passages, 1))
+        return ground(claim.head, claim.relation, claim.tail, pages).status == "stated"
+
+    def _unsupported(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        if reading.denies:
+            return None
+        for item in self._facts:
+            if item.sentence is not None and item.passage not in reading.cited and reading.cited:
+                if quoted_share(reading, item, self.passages) >= _MOST_OF_A_QUOTE:
+                    return self._not_in_passage(step, reading, item, done)
+            elif self._other_relation(reading, item):
+                triple = item.triples[0]
+                return self._feedback(
+                    "Unsupported",
+                    "no_relation",
+                    step,
+                    self.guidance(done, step.text),
+                    head=triple.head,
+                    tail=triple.tail,
+                )
+        if not any(names(reading, entity) for entity in self._entities):
+            return None
+        texts = [self._known(previous), *(read(page) for page in self.passages)]
+        for value in values(reading):
+            if all(first_mention(text, value) is None for text in texts):
+                guidance = self.guidance(done, step.text)
+                return self._feedback("Unsupported", "absent", step, guidance, claimed=value)
+        return None
+
+    def _other_relation(self, reading: Reading, item: Item) -> bool:
+        """Whether a step joins both ends of a fact by a relation that no passage states."""
+        triple = item.triples[0]
+        if item.sentence is not None or triple.relation not in RELATIONS:
+            return False
+        if not (names(reading, triple.head) and names(reading, triple.tail)):
+            return False
+        own = RELATIONS[triple.relation]
+        for name, relation in RELATIONS.items():
+            if not relation.group or relation.kind != own.kind or name == triple.relation:
+                continue
+            claim = Triple(triple.head, name, triple.tail)
+            if says(reading, claim) and not self._stated_somewhere(claim):
+                return True
+        return False
+
+    def _information_miss(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        if not reading.denies:
+            return None
+        for place in self.plan.facts:
+            item = self.plan.items[place]
+            if place not in done and self._asks_for(reading, item):
+                return self._feedback(
+                    "Information Miss",
+                    "missed",
+                    step,
+                    guide_to(item, self.passages, step.text, again=True),
+                    passage=item.passage,
+                    said=said(item, self.passages),
+                )
+        return None
+
+    def _asks_for(self, reading: Reading, item: Item) -> bool:
+        triple = item.triples[0]
+        if item.sentence is not None:
+            assert item.passage is not None
+            return names(reading, self.passages[item.passage - 1].title)
+        if is_free(triple):
+            return answers_question(reading, item)
+        return names(reading, triple.head) or names(reading, triple.tail)
+
+    def _bypass(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        """A value tied to an earlier entity as if the link between them were not needed."""
+        for place in self.plan.facts:
+            item = self.plan.items[place]
+            if place in done or item.sentence is not None or not item.uses:
+                continue
+            earlier = self.plan.items[item.uses[-1]]
+            if item.uses[-1] in done or not earlier.triples:
+                continue
+            triple, first = item.triples[0], earlier.triples[0]
+            skips = names(reading, first.head) and names(reading, triple.tail)
+            if skips and not names(reading, triple.head):
+                return self._feedback(
+                    "Premature Attribution",
+                    "bypassed",
+                    step,
+                    guide_to(earlier, self.passages, step.text),
+                    missing=missing(earlier, self.passages),
+                )
+        return None
+
+    def _known(self, previous: Sequence[Step]) -> Text:
+        """The question and the accepted steps, as a text to search."""
+        return read(Passage("", (" ".join([self.question.question, *(s.text for s in previous)]),)))
+
+    @cached_property
+    def _entities(self) -> tuple[str, ...]:
+        ends = [name for item in self._facts for t in item.triples for name in (t.head, t.tail)]
+        titles = [page.title for _, page in self.question.gold]
+        return tuple(dict.fromkeys([*ends, *titles]))
+
+    # ------------------------------------------------------------------------------------ logic
+
+    def _check_logical(
+        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
+    ) -> Feedback | None:
+        drawn = self._drawn(reading)
+        if drawn.right is not None:
+            return self._check_conclusion(step, drawn, done)
+        for place, item in enumerate(self.plan.items):
+            if item.derivation == "life span":
+                right = states_span(reading, self._span_of(item))
+                if right is not None:
+                    return self._check_span(step, item, place, right, done)
+        facts = [n for n in self.plan.facts if n in done]
+        stated = [n for n in facts if states(reading, self.plan.items[n], self.passages)]
+        if stated:
+            guidance = self.guidance(done, step.text)
+            return self._feedback("Redundancy", "redundant", step, guidance, done[stated[0]])
+        return self._inefficiency(previous, step, reading, done)
+
+    def _check_conclusion(self, step: Step, drawn: Drawn, done: dict[int, int]) -> Feedback | None:
+        last = len(self.plan.items) - 1
+        lacking = [n for n in self.plan.facts if n not in done]
+        fallacy = "Logical Fallacy"
+        if lacking:
+            item = self.plan.items[lacking[0]]
+            what = missing(item, self.passages)
+            guidance = self.guidance(done, step.text)
+            return self._feedback(fallacy, "baseless", step, guidance, missing=what)
+        if drawn.right:
+            guidance = self.guidance({**done, last: step.number}, step.text)
+            return self._feedback(CORRECT, "sound_derivation", step, guidance)
+        code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
+        guidance = self.guidance(done, step.text)
+        return self._feedback(
+            fallacy, code, step, guidance, said=self._because(done), claimed=drawn.claimed
+        )
+
+    def _check_span(
+        self, step: Step, item: Item, place: int, right: bool, done: dict[int, int]
+    ) -> Feedback | None:
+        if place in done:
+            guidance = self.guidance(done, step.text)
+            return self._feedback("Redundancy", "redundant", step, guidance, done[place])
+        if any(use not in done for use in item.uses):
+            what = missing(self.plan.items[item.uses[0]], self.passages)
+            guidance = self.guidance(done, step.text)
+            return self._feedback("Logical Fallacy", "baseless", step, guidance, missing=what)
+        if right:
+            guidance = self.guidance({**done, place: step.number}, step.text)
+            return self._feedback(CORRECT, "sound_derivation", step, guidance)
+        span = self._span_of(item)
+        told = f"{span.head} lived from {span.born} to {span.died}, which is {span.years} years"
+        guidance = self.guidance(done, step.text)
+        return self._feedback("Logical Fallacy", "false_calculation", step, guidance, said=told)
+
+    def _span_of(self, item: Item) -> Lifespan:
+        return lifespan([self.plan.items[use].triples[0] for use in item.uses])
+
+    def _drawn(self, reading: Reading) -> Drawn:
+        """What a step concludes, and whether that is what the facts give."""
+        others = [name for item in self._facts for t in item.triples for name in (t.head, t.tail)]
+        return draw(reading, self.question, self.plan, others)
+
+    def _because(self, done: dict[int, int]) -> str:
+        """What the facts do give, in one clause."""
+        last = self.plan.items[-1]
+        steps = steps_named(sorted({done[use] for use in last.uses}))
+        if self.plan.kind == "sequential":
+            return f"what they lead to, from {steps}, is “{self.question.answer}”"
+        items = [self.plan.items[use] for use in last.uses]
+        told = "; ".join(said(item, self.passages) for item in items if item.triples)
+        return f"{told or steps}, which gives “{self.question.answer}”"
+
+    # ----------------------------------------------------------------------------------- answer
+
+    def _check_answer(
+        self, previous: Sequence[Step], step: Step, done: dict[int, int]
+    ) -> Feedback | None:
+        submitted = final_answer(step)
+        lacking = [n for n in self.plan.facts if n not in done]
+        accepted = (self.question.answer, *self.question.aliases)
+        normal = normalize_answer(submitted)
+        right = any(normal == normalize_answer(answer) for answer in accepted)
+        if lacking:
+            what = missing(self.plan.items[lacking[0]], self.passages)
+            guidance = self.guidance(done, step.text)
+            return self._feedback(
+                "Wrong Conclusion", "unearned_answer", step, guidance, missing=what
+            )
+        if right:
+            return self._feedback(CORRECT, "sound_answer", step, "")
+        if any(_within(normal, normalize_answer(answer)) for answer in accepted):
+            return None
+        return self._feedback(
+            "Wrong Conclusion",
+            "wrong_answer",
+            step,
+            self._final(),
+            claimed=submitted,
+            value=self.question.answer,
+        )
+
+    def _final(self) -> str:
+        return word("guidance", "answer", self.question.id)
+
+    def _feedback(
+        self,
+        error_type: str,
+        code: str,
+        step: Step,
+        guidance: str,
+        step_: int | None = None,
+        **values: object,
+    ) -> Feedback:
+        diagnosis = word("diagnosis", code, step.text, step=step_, **values)
+        return Feedback(error_type, diagnosis, guidance)
+
+
+def _within(one: str, other: str) -> bool:
+    """Whether an answer is another with more words around it: a matter for a judge."""
+    return bool(one and other) and (f" {one} " in f" {other} " or f" {other} " in f" {one} ")
