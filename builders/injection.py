@@ -79,6 +79,27 @@ def inject(
     return rows, refused
 
 
+def meant_and_found(
+    checker: Checker, ideal: Sequence[Step], seed: int, words: Wordings
+) -> Iterator[tuple[str, str | None]]:
+    """What each first proposal was meant to have, and what the checker finds in it (None: nothing).
+
+    Nothing is left out because the checker disagrees, so this measures it.
+    """
+    injector = Injector(checker, ideal, seed, words)
+    for error_type in ERROR_TYPES:
+        for position in range(1, len(ideal) + 1):
+            for proposal in injector.propose(error_type.name, position):
+                step = Step(position, " ".join(proposal.text.split()), proposal.kind)
+                try:
+                    format_step(step)
+                except StepError:
+                    continue
+                feedback = checker.check(ideal[: position - 1], step)
+                yield error_type.name, None if feedback is None else feedback.error_type
+                break
+
+
 def _confirmed(injector: Injector, error_type: str, position: int) -> tuple[Any, str, str]:
     """A step with its feedback, or why no proposal was taken ("" where there was none)."""
     reason, text = "", ""

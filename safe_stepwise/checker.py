@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from safe_stepwise.grounding import ground
-from safe_stepwise.inference import Drawn, Lifespan, draw, lifespan, states_span
-from safe_stepwise.mentions import first_mention, mentions
+from safe_stepwise.inference import Drawn, Lifespan, concludes, draw, lifespan, states_span
+from safe_stepwise.mentions import first_mention
 from safe_stepwise.plans import Item, Plan, graph_of, make_plan
-from safe_stepwise.reading import Text, read
+from safe_stepwise.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.relations import RELATIONS
 from safe_stepwise.scoring import normalize_answer
@@ -24,10 +24,13 @@ from safe_stepwise.step_reading import (
     answers_question,
     content_words,
     coverage,
+    has_cue,
+    holds,
     names,
     names_key,
     quoted_share,
     read_step,
+    repeats_question,
     says,
     states,
     values,
@@ -102,7 +105,8 @@ class Checker:
             return False
         if item.derivation == "life span":
             return states_span(reading, self._span_of(item)) is True
-        return self._drawn(reading).right is True
+        read_all = all(place in done for place in self.plan.facts)
+        return read_all and self._drawn(reading).right is True
 
     # --------------------------------------------------------------------------------- procedure
 
@@ -174,7 +178,7 @@ class Checker:
         if item.passage not in reading.cited and reading.cited:
             return self._not_in_passage(step, reading, item, done)
         waiting = [use for use in item.uses if use not in done]
-        if waiting and not self._anchored(item, waiting):
+        if waiting:
             first = self.plan.items[self.next_item(done) or waiting[0]]
             return self._feedback(
                 "Premature Attribution",
@@ -187,13 +191,6 @@ class Checker:
         after = {**done, place: step.number}
         guidance = self.guidance(after, step.text)
         return self._feedback(CORRECT, "sound_fact", step, guidance, passage=item.passage)
-
-    def _anchored(self, item: Item, waiting: Sequence[int]) -> bool:
-        """Whether the question itself names what an item would otherwise have to be led to."""
-        asked = read(Passage("", (self.question.question,)))
-        return all(
-            mentions(asked, self._joint(item, self.plan.items[use])) != [] for use in waiting
-        )
 
     def _joint(self, item: Item, earlier: Item) -> str:
         """The name under which an item goes on from an earlier one."""
@@ -246,8 +243,7 @@ class Checker:
     def _taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim is a passage's own, and not from a sentence that the plan needs."""
         page = self.passages[number - 1]
-        text = read(page)
-        if any(first_mention(text, name) is None for name in values(reading)):
+        if any(not holds(page, name) for name in values(reading)):
             return False
         if coverage(reading.words, f"{page.title} {page.text}") < _IN_ONE_SENTENCE:
             return False
@@ -274,18 +270,19 @@ class Checker:
     def _inefficiency(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
-        """Words about the work: nothing in them is new to the question and the accepted steps."""
-        if reading.denies or not reading.announces:
+        """Words about the work: they cite nothing, assert nothing, and hold nothing new."""
+        idle = reading.announces or not any(names(reading, name) for name in self._entities)
+        if reading.denies or reading.cited or not idle:
             return None
         page = self._known(previous)
-        if any(first_mention(page, value) is None for value in values(reading)):
+        if any(not holds(page, value) for value in values(reading)):
             return None
         return self._feedback("Inefficiency", "no_operation", step, self.guidance(done, step.text))
 
     def _contradictory(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
-        if reading.denies:
+        if reading.denies or self._bypass(previous, step, reading, done):
             return None
         for item in sorted(self._facts, key=lambda item: self.plan.items.index(item) in done):
             claimed = self._other_value(reading, item)
@@ -312,16 +309,19 @@ class Checker:
         if not others or names(reading, triple.tail):
             return None
         if triple.relation in RELATIONS:
+            if not has_cue(reading, triple.relation):
+                return None
             for value in others:
                 claim = Triple(triple.head, triple.relation, value)
                 if says(reading, claim) and not self._stated_somewhere(claim):
                     return value
             return None
+        if reading.cited and item.passage not in reading.cited:
+            return None
         if is_free(triple):
             asked = content_words(asked_of(item.triples))
             others = [v for v in others if not content_words(v) <= asked]
-            close = len(asked & reading.words) >= max(2, 0.6 * len(asked))
-            return others[-1] if close and others else None
+            return others[-1] if others and repeats_question(reading, item) else None
         relation = content_words(triple.relation)
         about = names(reading, triple.head) and relation <= reading.words
         return others[-1] if about else None
@@ -331,12 +331,11 @@ class Checker:
         assert item.passage is not None
         page = self.passages[item.passage - 1]
         keys = names_key(page, item)
-        if not keys or any(names(reading, key) for key in keys):
+        if keys and all(names(reading, key) for key in keys):
             return None
         if quoted_share(reading, item, self.passages) < _MOST_OF_A_QUOTE:
             return None
-        text = read(page)
-        others = [v for v in values(reading) if first_mention(text, v) is None]
+        others = [v for v in values(reading) if not holds(page, v)]
         return others[0] if others else None
 
     def _is_end(self, value: str, triple: Triple) -> bool:
@@ -372,9 +371,9 @@ class Checker:
                 )
         if not any(names(reading, entity) for entity in self._entities):
             return None
-        texts = [self._known(previous), *(read(page) for page in self.passages)]
+        pages = [self._known(previous), *self.passages]
         for value in values(reading):
-            if all(first_mention(text, value) is None for text in texts):
+            if not any(holds(page, value) for page in pages):
                 guidance = self.guidance(done, step.text)
                 return self._feedback("Unsupported", "absent", step, guidance, claimed=value)
         return None
@@ -445,9 +444,9 @@ class Checker:
                 )
         return None
 
-    def _known(self, previous: Sequence[Step]) -> Text:
+    def _known(self, previous: Sequence[Step]) -> Passage:
         """The question and the accepted steps, as a text to search."""
-        return read(Passage("", (" ".join([self.question.question, *(s.text for s in previous)]),)))
+        return Passage("", (self.question.question, *(step.text for step in previous)))
 
     @cached_property
     def _entities(self) -> tuple[str, ...]:
@@ -460,8 +459,9 @@ class Checker:
     def _check_logical(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
+        marked = concludes(reading)
         drawn = self._drawn(reading)
-        if drawn.right is not None:
+        if marked and drawn.right is not None:
             return self._check_conclusion(step, drawn, done)
         for place, item in enumerate(self.plan.items):
             if item.derivation == "life span":
@@ -470,9 +470,11 @@ class Checker:
                     return self._check_span(step, item, place, right, done)
         facts = [n for n in self.plan.facts if n in done]
         stated = [n for n in facts if states(reading, self.plan.items[n], self.passages)]
-        if stated:
+        if len(stated) == 1:
             guidance = self.guidance(done, step.text)
             return self._feedback("Redundancy", "redundant", step, guidance, done[stated[0]])
+        if drawn.right is not None:
+            return self._check_conclusion(step, drawn, done)
         return self._inefficiency(previous, step, reading, done)
 
     def _check_conclusion(self, step: Step, drawn: Drawn, done: dict[int, int]) -> Feedback | None:

@@ -14,15 +14,14 @@ from safe_stepwise.step_reading import Reading, names, read_step, values
 from safe_stepwise.text import Date, as_date, as_number, dates_in, normal_name
 
 _MARKER = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|it follows that|follows that|which means(?: that)?"
-    r"|this means(?: that)?|meaning(?: that)?|shows? that|implies that|gives?"
-    r"|answer(?: to (?:the|this) question)?(?: is| must be| would be|:)|asks for(?: is)?"
-    r"|question asks for|conclude(?:s|d)? that|asked for is)\b",
+    r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
+    r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
+    r"|conclude(?:s|d)? that|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)",
     re.IGNORECASE,
 )
-_OPENING = re.compile(
-    r"^(?:combining|taken together|from|following|putting|given|joining|since|because|as|comparing"
-    r"|weighing)\b[^,]*\bthe steps\b[^,]*,?",
+_THE_ANSWER = re.compile(
+    r"^(.*?),? (?:(?:must|would|will|should|can only|has to) )?(?:is|be|are|remains|as) (?:again )?"
+    r"(?:the (?:right )?answer|what (?:was|is|the question) ask\w*)",
     re.IGNORECASE,
 )
 _YES_NO = re.compile(r"\b(yes|no)\b[.\s]*$", re.IGNORECASE)
@@ -94,9 +93,24 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
     return abs(int(found[1]) - span.years) <= (0 if full else _ONE_YEAR)
 
 
+def concludes(reading: Reading) -> bool:
+    """Whether a step marks what it says as a conclusion.
+
+    >>> [concludes(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
+    [True, False]
+    """
+    return bool(_conclusion(reading.claim))
+
+
 def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]) -> Drawn:
-    """What a step concludes about the question. ``others`` are names that it could mistake."""
+    """What a step concludes about the question. ``others`` are names that it could mistake.
+
+    A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
+    """
     clause = _conclusion(reading.claim)
+    whole = reading.refers and not reading.announces and not _YEARS.search(reading.claim)
+    if not clause and whole:
+        clause = reading.claim
     if not clause:
         return Drawn(None)
     if question.answer.lower() in ("yes", "no"):
@@ -109,11 +123,10 @@ def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]
 
 def _conclusion(claim: str) -> str:
     """The clause of a claim that draws the conclusion, or ""."""
-    found = list(_MARKER.finditer(claim))
-    if found:
-        return claim[found[-1].end() :]
-    opening = _OPENING.match(claim)
-    return claim[opening.end() :] if opening and re.search(r"\b(?:is|was|are)\b", claim) else ""
+    if found := _THE_ANSWER.search(claim):
+        return found[1]
+    markers = list(_MARKER.finditer(claim))
+    return claim[markers[-1].end() :] if markers else ""
 
 
 def _yes_or_no(reading: Reading, clause: str, answer: str, *, same: bool) -> Drawn:

@@ -8,7 +8,7 @@ counted. Every plan ends in one derivation, which settles the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
@@ -18,7 +18,7 @@ from safe_stepwise.mentions import is_about, mentions
 from safe_stepwise.reading import read
 from safe_stepwise.records import Passage, Question, StepKind, Triple
 from safe_stepwise.relations import RELATIONS
-from safe_stepwise.text import as_date, normal_name
+from safe_stepwise.text import as_date, normal_name, words_of
 
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison"]
 NAMES, DESCRIBED = "names", "is described as"
@@ -88,9 +88,9 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     if "comparison" in question.kind or question.answer.lower() in ("yes", "no"):
         return _comparison(question, path, graph_)
     if own_words and not question.decomposition:
-        return Plan("sequential", _concluded(_linked(_told(question), graph_)))
+        return Plan("sequential", _concluded(_linked(_told(question), graph_, question)))
     facts = tuple(_facts(path, graph_))
-    return Plan("sequential", _concluded(_linked(facts, graph_)))
+    return Plan("sequential", _concluded(_linked(facts, graph_, question)))
 
 
 def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
@@ -162,20 +162,24 @@ def _nearness(item: Item, question: Question) -> bool:
     return any(normal_name(name) == normal_name(question.answer) for name in ends)
 
 
-def _linked(facts: Sequence[Item], graph: KnowledgeGraph) -> tuple[Item, ...]:
-    """The facts with what each builds on: the latest earlier one about the same entity."""
+def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
+    """The facts with what each builds on: earlier ones that give an entity the question lacks."""
+    asked = f" {words_of(question.question)} "
     linked: list[Item] = []
     for item in facts:
-        ends = {graph.node(name) for t in item.triples for name in (t.head, t.tail)}
-        uses = [
-            n
-            for n, earlier in enumerate(linked)
-            if ends & {graph.node(t.tail) for t in earlier.triples}
-            or (ends & {graph.node(t.head) for t in earlier.triples})
-        ]
-        heads = len(item.triples)
-        linked.append(Item(item.kind, item.triples, tuple(uses[-heads:]), item.sentence))
+        ends = {
+            graph.node(name)
+            for t in item.triples
+            for name in (t.head, t.tail)
+            if f" {normal_name(name)} " not in asked
+        }
+        uses = [n for n, earlier in enumerate(linked) if ends & _nodes(earlier, graph)]
+        linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
     return tuple(linked)
+
+
+def _nodes(item: Item, graph: KnowledgeGraph) -> set[str]:
+    return {graph.node(name) for t in item.triples for name in (t.head, t.tail)}
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -200,7 +204,7 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         shared = [n for n, item in enumerate(items) if set(item.triples) & set(branch)]
         facts = [f for f in _facts(branch, graph) if not any(f.triples == i.triples for i in items)]
         start = len(items)
-        for fact in _linked(facts, graph):
+        for fact in _linked(facts, graph, question):
             items.append(_moved(fact, start))
         own = list(range(start, len(items))) or shared
         if spans:
@@ -215,7 +219,7 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         kind = "calculated comparison"
     elif any(len(branch) > 1 for branch in branches):
         kind = "bridge comparison"
-    op = _operation(question, sides, branches)
+    op = _operation(question, sides, branches, graph)
     return Plan(kind, tuple(items), op, sides if op else ())
 
 
@@ -224,8 +228,7 @@ def _relation(item: Item) -> str:
 
 
 def _moved(item: Item, by: int) -> Item:
-    uses = tuple(n + by for n in item.uses)
-    return Item(item.kind, item.triples, uses, item.sentence, item.derivation)
+    return replace(item, uses=tuple(n + by for n in item.uses))
 
 
 def side_of(branch: Sequence[Triple]) -> Side:
@@ -238,7 +241,10 @@ def side_of(branch: Sequence[Triple]) -> Side:
 
 
 def _operation(
-    question: Question, sides: Sequence[Side], branches: Sequence[Sequence[Triple]]
+    question: Question,
+    sides: Sequence[Side],
+    branches: Sequence[Sequence[Triple]],
+    graph: KnowledgeGraph,
 ) -> Operation | None:
     """The operation, where the sides' values tell its result and that is the answer."""
     op = operation(without_names(question.question, [side.entity for side in sides]))
@@ -248,4 +254,5 @@ def _operation(
     if question.answer.lower() in ("yes", "no") and op != "same":
         return None
     result = compare(op, sides)
-    return op if result not in (None, "tie") else None
+    told = result is not None and graph.same(result, question.answer)
+    return op if told or result == question.answer.lower() else None

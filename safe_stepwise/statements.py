@@ -100,9 +100,13 @@ def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int
     'According to Passage 2, Ana Vorr lived in Oru.'
     """
     title = _BRACKETS.sub("", passage.title)
-    words = _shortened(" ".join(passage.sentences[sentence].split()), needed)
+    words = " ".join(passage.sentences[sentence].split())
+    if needed != passage.title:
+        words = _shortened(words, needed)
     told = _PRONOUN.sub(lambda _: title, words)
     told = _POSSESSIVE.sub(lambda _: f"{title}'s", told)
+    if needed in words and needed not in told:
+        told = words
     named = any(part in told for part in title.split() if len(part) > 3) or title in told
     key = "quotations" if named else "quotations_about"
     said = pick(_WORDINGS[key], choice).replace("{n}", str(number)).replace("{title}", title)
@@ -112,11 +116,11 @@ def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int
 def _shortened(sentence: str, needed: str) -> str:
     if len(sentence) <= LONGEST_QUOTATION:
         return sentence
-    at = sentence.lower().find(needed.lower())
-    end = re.search(r"[,;] | and | but ", sentence[at + len(needed) :]) if at >= 0 else None
-    if end is None:
+    at = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
+    end = re.search(r"[,;] | and | but ", sentence[at.end() :]) if at else None
+    if at is None or end is None:
         return sentence
-    return sentence[: at + len(needed) + end.start()].rstrip(" ,;") + "."
+    return sentence[: at.end() + end.start()].rstrip(" ,;") + "."
 
 
 def steps_named(numbers: Sequence[int]) -> str:

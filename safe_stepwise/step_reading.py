@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from safe_stepwise.grounding import ground
-from safe_stepwise.mentions import mentions, names_in
+from safe_stepwise.mentions import first_mention, mentions, names_in
 from safe_stepwise.plans import DESCRIBED, Item
 from safe_stepwise.reading import Text, clean, read
 from safe_stepwise.records import Passage, Triple
-from safe_stepwise.relations import RELATIONS
+from safe_stepwise.relations import RELATIONS, cue_pattern
 from safe_stepwise.statements import asked_of, is_free
 from safe_stepwise.text import as_date, as_number, dates_in, normal_name
 from safe_stepwise.vocabulary import word_list
@@ -23,41 +23,47 @@ _SOURCE = re.compile(
     r"^(?:(?:according to|based on|from|in|per|as (?:stated|seen|given|noted) in) passage \d+"
     r"(?: \([^)]*\))?\s*[,:]?\s*"
     r"|as passage \d+ \w+\s*,\s*"
-    r"|(?:about [^,]{1,80}, )?passage \d+(?: \([^)]*\))? "
-    r"(?!does|do|did|is|has|gives?|lacks?|never|fails?|cannot|can|contains?)"
-    r"(?:once more |again |also )?"
-    r"\w+(?: of [^:“]{1,80})?(?: that|:)?\s+)",
+    r"|(?:about [^,]{1,80}, )?passage \d+(?: \([^)]*\))? (?:once more |again |also |further )*"
+    r"(?:says?|states?|reports?|notes?|mentions?|reveals?|shows?|tells? us|confirms?|indicates?"
+    r"|describes?|gives?|adds?|makes? clear|explains?|records?|points? out|establish(?:es)?"
+    r"|identifies|lists?|writes?|provides?)(?: the following)?(?: of [^:“]{1,80})?(?: that|:)?\s+)",
     re.IGNORECASE,
 )
 _STEP_MARK = re.compile(r"\s*\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _DENIAL = re.compile(
     r"\b(?:do(?:es)? not|did not|don't|doesn't|fails? to|never) (?:\w+ )?(?:state|mention|say|give"
-    r"|provide|contain|specify|reveal|identify|name|tell|include|list|indicate|record)\w*\b"
+    r"|provide|contain|specify|reveal|identify|name|tell|include|list|indicate|record|answer|hold)\w*\b"
     r"|\bno (?:information|mention|passage|indication|record|details?|evidence|statement|answer)\b"
-    r"|\bnone of the passages\b|\bnowhere\b"
+    r"|\bnone of the passages\b|\bno(?:where|thing) (?:in|about|on)\b"
     r"|\bnot (?:mentioned|stated|given|specified|provided|found|available|named|recorded|included"
-    r"|listed|revealed|identified|indicated)\b"
+    r"|listed|revealed|identified|indicated|there|known|clear)\b"
     r"|\b(?:is|are|remains?) (?:missing|absent|unknown|unclear|unspecified|unstated)\b"
-    r"|\bcannot be (?:found|determined|known|established)\b"
-    r"|\blacks? (?:any )?(?:information|details)\b"
+    r"|\b(?:cannot|can't|impossible to|not possible to) (?:be )?(?:found|find|determined?|known?"
+    r"|tell|say|established?|learn(?:ed|t)?|answer(?:ed)?|seen?)\b"
+    r"|\b(?:leaves? out|omits?|leaves? open|lacks? (?:any )?(?:information|details|mention))\b"
     r"|\bsilent (?:on|about)\b",
     re.IGNORECASE,
 )
-_INTENTION = re.compile(
-    r"\b(?:i|we) (?:will|shall|need|should|must|can|could|have to|want|ought|now|are going|am going"
-    r"|may)\b"
-    r"|\blet(?:'s|’s| us| me)\b|\bnext\b|\bthe plan\b|\bplan to\b"
-    r"|\bto answer (?:the|this)\b|\bin order to\b"
-    r"|\bit (?:is|will be|would be) (?:necessary|important|useful|helpful|worth|time)\b"
-    r"|\bneeds? to be\b|\bshould be (?:found|looked|checked|examined)\b"
-    r"|\bso far\b|\bin summary\b|\bto summari[sz]e\b|\bto recap\b"
-    r"|\bremains to be\b|\bbefore going on\b"
-    r"|\bthinking about\b|\bconsider(?:ing)?\b|\bhelps? (?:us )?(?:to )?(?:answer|solve)\b"
-    r"|\bprogress\b|\bwe (?:have|know)\b|\bquestion (?:is|asks|has|calls)\b",
+_NOT_ASSERTED = re.compile(
+    r"\b(?:will|shall|must|should|would|could|may|might|let(?:'s|’s)?|ought)\b"
+    r"|\b(?:have|has|need|needs|want|wants|going|is|are|remains?|next|important|necessary|time"
+    r"|helpful|useful) to\b|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
+    r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )
+_NOT_OURS = re.compile(r"“[^”]*”|(?<=\w )[A-Z]\w*")
+"""Quoted words and capitalised ones within a sentence, as of titles ("I Cannot Say Farewell")."""
 _STOP_WORDS = word_list("stop_words")
+_OPENER = re.compile(
+    rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE
+)
+_OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)")
+_QUESTION = re.compile(r"“([^”]+\?)”")
+_SAME_QUESTION = 0.8
+"""Share of a hop's content words that a quoted question must have to be that hop's."""
+_OF_THE_SENTENCE = 0.7
+"""Share of a claim's content words that have to be the sentence's, if it is to state that one."""
 _TOKENS_OF_A_QUOTE = 0.6
 """Share of a sentence's words that a step has to hold to be taken as quoting it."""
 
@@ -73,6 +79,7 @@ class Reading:
     text: Text
     denies: bool
     announces: bool
+    """Whether it speaks of what could or should be done, not of what is."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -93,14 +100,15 @@ def read_step(text: str) -> Reading:
     claim = _CITED.sub("the text", _STEP_MARK.sub("", _SOURCE.sub("", text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
+    own = _NOT_OURS.sub("X", claim)
     return Reading(
         claim,
         cited,
         refers,
         page,
         read(page),
-        bool(_DENIAL.search(claim)),
-        bool(_INTENTION.search(claim)),
+        bool(_DENIAL.search(own)),
+        bool(_NOT_ASSERTED.search(own)),
     )
 
 
@@ -137,7 +145,7 @@ def names(reading: Reading, name: str) -> bool:
 
 def states(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
     """Whether a step states the fact of a plan's item, in whatever words."""
-    if reading.denies:
+    if reading.denies or (reading.announces and not reading.cited and not reading.refers):
         return False
     if item.sentence is not None:
         return _quotes(reading, item, passages)
@@ -155,23 +163,68 @@ def says(reading: Reading, triple: Triple) -> bool:
     return names(reading, triple.head) and names(reading, triple.tail)
 
 
-def answers_question(reading: Reading, item: Item) -> bool:
-    """Whether a step speaks of the question that a free hop asks."""
-    question = content_words(asked_of(item.triples))
-    if names(reading, item.triples[0].head) and item.triples[0].head != item.triples[0].tail:
+def has_cue(reading: Reading, relation: str) -> bool:
+    """Whether a step has wording of a known relation, be it of this fact or another."""
+    known = RELATIONS[relation]
+    if known.kind == "nation":
+        return bool(_OF_A_NATION.search(reading.text.clean))
+    if not known.group:
         return True
+    found = cue_pattern(known.group).finditer(reading.text.clean)
+    return any(cue.lastgroup in known.cues for cue in found)
+
+
+def holds(page: Passage, value: str) -> bool:
+    """Whether a passage has a name, date or number somewhere, be it within a word ("1940s").
+
+    >>> holds(Passage("Oru", ("It grew in the 1940s.",)), "1940")
+    True
+    """
+    if first_mention(read(page), value) is not None:
+        return True
+    return _squeezed(value) in _squeezed(f"{page.title} {page.text}")
+
+
+@lru_cache(maxsize=4096)
+def _squeezed(text: str) -> str:
+    """Letters and digits alone, so that no punctuation or spacing tells two writings apart."""
+    return "".join(char for char in clean(text) if char.isalnum())
+
+
+def answers_question(reading: Reading, item: Item) -> bool:
+    """Whether a step speaks of a free hop: of its head, or of what it asks."""
+    head = item.triples[0].head
+    if not _QUESTION.search(reading.claim) and names(reading, head):
+        return head != item.triples[0].tail or repeats_question(reading, item)
+    return repeats_question(reading, item)
+
+
+def repeats_question(reading: Reading, item: Item) -> bool:
+    """Whether a step speaks in the words of the question that a free hop asks."""
+    question = content_words(asked_of(item.triples))
+    quoted = _QUESTION.search(reading.claim)
+    if quoted:
+        return len(question & content_words(quoted[1])) >= _SAME_QUESTION * len(question)
     return len(question & reading.words) >= max(1, len(question) / 2)
 
 
 def _quotes(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
+    """Whether a step tells what a sentence tells: its words, and the names that make it a link."""
     assert item.sentence is not None
-    triple = item.triples[0]
-    assert triple.passage is not None
-    passage = passages[triple.passage - 1]
-    if triple.relation == DESCRIBED or not names_key(passage, item):
+    assert item.passage is not None
+    passage = passages[item.passage - 1]
+    if reading.cited and item.passage not in reading.cited:
+        return False
+    told = f"{passage.title} {passage.sentences[item.sentence]}"
+    if coverage(reading.words, told) < _OF_THE_SENTENCE:
+        return False
+    if not all(holds(passage, value) for value in values(reading)):
+        return False
+    keys = names_key(passage, item)
+    if item.triples[0].relation == DESCRIBED or not keys:
         return quoted_share(reading, item, passages) >= _TOKENS_OF_A_QUOTE
-    about = item.passage in reading.cited if reading.cited else names(reading, passage.title)
-    return about and any(names(reading, key) for key in names_key(passage, item))
+    about = bool(reading.cited) or names(reading, passage.title)
+    return about and all(names(reading, key) for key in keys)
 
 
 def names_key(passage: Passage, item: Item) -> tuple[str, ...]:
@@ -187,13 +240,16 @@ def quoted_share(reading: Reading, item: Item, passages: Sequence[Passage]) -> f
     """Share of the words of an item's sentence that a step holds, from 0 to 1."""
     assert item.sentence is not None
     assert item.passage is not None
-    sentence = passages[item.passage - 1].sentences[item.sentence]
-    return coverage(content_words(sentence), reading.claim)
+    page = passages[item.passage - 1]
+    keys = [content_words(key) for key in names_key(page, item)]
+    others = content_words(page.sentences[item.sentence]).difference(*keys)
+    return coverage(others, reading.claim)
 
 
 def values(reading: Reading) -> tuple[str, ...]:
     """Names, dates and numbers that a step gives, as it writes them."""
-    found = [written for written, _ in names_in(reading.page).values()]
+    runs = [_OPENER.sub("", written) for written, _ in names_in(reading.page).values()]
+    found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
     dates = dates_in(reading.claim)
     found += [reading.claim[d.start : d.end] for d in dates if d.year]
     spans = [(d.start, d.end) for d in dates]
