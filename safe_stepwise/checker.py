@@ -548,7 +548,8 @@ class Checker:
                 "Wrong Conclusion", "unearned_answer", step, guidance, missing=what
             )
         if right:
-            return self._feedback(CORRECT, "sound_answer", step, "")
+            guidance = word("guidance", "finished", step.text)
+            return self._feedback(CORRECT, "sound_answer", step, guidance)
         if any(_within(normal, normalize_answer(answer)) for answer in accepted):
             return None
         return self._feedback(

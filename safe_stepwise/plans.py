@@ -127,33 +127,38 @@ def _own_words(triple: Triple, graph: KnowledgeGraph) -> int | None:
 
 
 def _told(question: Question) -> tuple[Item, ...]:
-    """Supporting sentences of the gold passages, the one that holds the answer last.
+    """Supporting sentences of the gold passages, those about the answer last.
 
-    HotpotQA annotates no triples: of a passage's supporting sentences those count that name another
-    gold passage's subject or the answer, else the first.
+    HotpotQA annotates no triples: of a passage's supporting sentences those count that are the
+    first to name another gold passage's subject or the answer; where none does, the first.
     """
     items = []
     for number, passage in question.gold:
         told = [f.sentence for f in question.supporting_facts if f.title == passage.title]
         told = [n for n in dict.fromkeys(told) if n < len(passage.sentences)] or [0]
-        others = [p.title for n, p in question.gold if n != number]
-        named = {n: _named(passage, n, [question.answer, *others]) for n in told}
-        for sentence in [n for n in told if named[n]] or told[:1]:
-            names = named[sentence] or (passage.title,)
-            triples = tuple(
-                Triple(
-                    passage.title, NAMES if named[sentence] else DESCRIBED, name, number, sentence
-                )
-                for name in names
-            )
-            items.append(Item("Attribution", triples, (), sentence))
+        keys = [p.title for n, p in question.gold if n != number]
+        if not is_about(read(passage), question.answer):
+            keys.append(question.answer)
+        linked: list[Item] = []
+        for sentence in told:
+            new = [key for key in keys if _mentions(passage, sentence, key)]
+            keys = [key for key in keys if key not in new]
+            if new:
+                linked.append(_quoted(passage, number, sentence, NAMES, new))
+        items += linked or [_quoted(passage, number, told[0], DESCRIBED, [passage.title])]
     return tuple(sorted(items, key=lambda item: _nearness(item, question)))
 
 
-def _named(passage: Passage, sentence: int, names: Sequence[str]) -> tuple[str, ...]:
+def _quoted(
+    passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]
+) -> Item:
+    triples = tuple(Triple(passage.title, relation, tail, number, sentence) for tail in tails)
+    return Item("Attribution", triples, (), sentence)
+
+
+def _mentions(passage: Passage, sentence: int, name: str) -> bool:
     text = read(Passage("", (passage.sentences[sentence],)))
-    own = normal_name(passage.title)
-    return tuple(n for n in names if normal_name(n) != own and mentions(text, n))
+    return bool(mentions(text, name)) and normal_name(name) != normal_name(passage.title)
 
 
 def _nearness(item: Item, question: Question) -> bool:
