@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.collect import SPLITS, Build
+from builders.collect import EVALUATION_SIZE, SPLITS, Build, source_of
 from builders.executors import ENGINES, Slurm, Submitted
+from builders.folders import read_statistics
 from builders.statistics import Statistics
 from builders.verified import NOISE_LABELS, VERIFIED, Card, build
 from cards import cards
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, cores, one_of, positive, run, table
+from scripts.cli import Parser, cores, one_of, positive, price, run, table
 from scripts.teacher import add_teacher_options, foreseen, known_teacher, spending
 
 CARDS: Mapping[str, Card] = {
@@ -50,12 +52,21 @@ examples:
   python -m scripts.build_verified --benchmark synthetic --input rows=2000,seed=1,noise=0.12 \\
       --split train --teacher annotations --output build/synthetic
 
+  # a model behind any OpenAI-compatible server: first what it may cost, then (without the last
+  # three options) the work
+  python -m scripts.build_verified --benchmark musique --input musique_dev.jsonl \\
+      --split validation --teacher openai:openai/gpt-oss-120b@http://localhost:8000/v1 \\
+      --output build/by-model --estimate --price-prompt 0.10 --price-completion 0.50
+
+A script for mock:FILE is JSON or YAML; all of it is in safe_stepwise/engines/mock.py:
+  {"replies": [{"role": "extract", "reply": "{\\"triples\\": []}"}], "default": "I do not know."}
+
 A run that was stopped or killed goes on where it was when started again. Then:
   load_dataset("build/verified/safe-verified-multihop", "hotpotqa")          # verified rows
   load_dataset("build/verified/safe-verified-multihop", "hotpotqa_labeled")  # all rows, labels
   load_dataset("build/verified/safe-noise-labels", "hotpotqa")               # labels only
 
-exit status: 0 done, 2 something to mend (one line says what), 1 a fault of this program
+exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours
 """
 
 
@@ -73,6 +84,7 @@ def main(arguments: Sequence[str]) -> None:
         seed=options.seed,
         limit=options.limit,
         keep_rejects=options.on_error == "keep",
+        evaluation_size=options.evaluation_size,
         **engine_of(options),
     )
     try:
@@ -80,6 +92,8 @@ def main(arguments: Sequence[str]) -> None:
             print(foreseen(plan, options.price_prompt, options.price_completion))
             return
         teachers.check()
+        if earlier := replaced(plan):
+            print(earlier, flush=True)
         print(summary(plan, build(plan, CARDS)))
         print(spending(teachers))
     except Submitted as message:
@@ -103,6 +117,20 @@ def known_version(version: str) -> str:
     return version
 
 
+def replaced(plan: Build) -> str:
+    """What another source, limit or teacher made in the place of this build; empty if nothing."""
+    dataset = plan.output / VERIFIED
+    for made in read_statistics(dataset) if os.access(dataset, os.R_OK) else ():
+        if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
+            before = (made["source"]["digest"], made["limit"], made["teacher"])
+            if before != (source_of(plan).digest, plan.limit, plan.teacher.name):
+                return (
+                    f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
+                    f"{made['rows']:,} rows of {made['source']['name']}, by {made['teacher']}"
+                )
+    return ""
+
+
 def summary(plan: Build, statistics: Statistics) -> str:
     """What was found, where it is, how to open it."""
     found = [(f"  {type_}", count) for type_, count in statistics.unverifiable.items()]
@@ -118,15 +146,22 @@ def summary(plan: Build, statistics: Statistics) -> str:
     lines = [table(rows)]
     if statistics.evaluation is not None:
         sample = statistics.evaluation
-        lines.append(
-            f"\nevaluation sample: {sample.rows} rows; {sample.left_out} verified rows cannot have "
-            f"exactly {sample.passages} passages and were left out"
-        )
+        lines.append(f"\nevaluation sample: {sample.rows} rows")
+        if sample.left_out:
+            lines[-1] += (
+                f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages"
+                " and were left out"
+            )
     if statistics.replies:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in statistics.replies.items())
         lines.append(f"\nreplies of the teacher: {counts}")
     if statistics.replies.get("failed"):
         lines.append("run the same command again: only what failed is asked")
+    if not statistics.verified:
+        lines.append(
+            f"\nno row was verified: {plan.split} is in {plan.benchmark}_labeled, but not in the "
+            f"config {plan.benchmark}"
+        )
     if statistics.rejected:
         lines.append(f"\nrejected rows, with reasons: {plan.output / 'rejects.jsonl'}")
     verified = plan.output / VERIFIED
@@ -186,7 +221,9 @@ def _parser() -> argparse.ArgumentParser:
         "--teacher",
         required=True,
         metavar="SPEC",
-        help="annotations (no model), openai:MODEL@http://HOST/v1, vllm:MODEL, transformers:PATH",
+        help="annotations (no model), openai:MODEL[@http://HOST:PORT/v1], or vllm: or transformers:"
+        " and MODEL[@REVISION][+ADAPTER[@REVISION]]; to try things out, with no model and marked as"
+        " simulated, symbolic[:error_rate=0.1,seed=3] or mock:FILE",
     )
     add("--output", required=True, type=Path, metavar="DIR", help="builds there accumulate")
     add("--limit", type=positive, metavar="N", help="read only the first N rows")
@@ -201,9 +238,17 @@ def _parser() -> argparse.ArgumentParser:
     model.add_argument(
         "--estimate", action="store_true", help="print calls and tokens, ask nothing, build nothing"
     )
-    model.add_argument("--price-prompt", type=float, metavar="X", help="per million tokens")
-    model.add_argument("--price-completion", type=float, metavar="X", help="per million tokens")
+    money = "price of a million {} tokens, in any currency (with --estimate; both or neither)"
+    model.add_argument("--price-prompt", type=price, metavar="X", help=money.format("prompt"))
+    model.add_argument("--price-completion", type=price, metavar="X", help=money.format("reply"))
     add("--seed", type=int, default=0, metavar="N", help="of the evaluation sample (default 0)")
+    add(
+        "--evaluation-size",
+        type=positive,
+        default=EVALUATION_SIZE,
+        metavar="N",
+        help="questions of the evaluation sample (default 1000; all, if there are fewer)",
+    )
     add("--version", default="v0.1.0", help="of the release (default v0.1.0)")
     return parser
 

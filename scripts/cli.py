@@ -29,6 +29,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     try:
         main(sys.argv[1:])
     except UserError as error:
+        sys.stdout.flush()  # in a file both go to, what was said before stands before
         print("error:", " ".join(str(error).split()), file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
@@ -57,6 +58,17 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return number
+
+
+def price(text: str) -> float:
+    """An option's amount of money (for argparse)."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1
+    if not 0 <= amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount from 0 on")
+    return amount
 
 
 def cores() -> int:

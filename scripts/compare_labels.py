@@ -82,6 +82,8 @@ def comparison(
 ) -> list[tuple[object, ...]]:
     """Table rows: for each benchmark our labels, and the names-only baseline."""
     rows: list[tuple[object, ...]] = []
+    if not any(row.question.id in published for found in labeled.values() for row in found):
+        raise UserError("no id of the labelled rows is in the published labels: other rows?")
     for name, found in labeled.items():
         ours = {row.question.id: row.unverifiable for row in found}
         names = {row.question.id: lacks_entities(row.question) for row in found}
@@ -92,8 +94,6 @@ def comparison(
         for what, labels in (("verification", ours), ("names alone", names)):
             _, *scores = score_rows([agreement(published, labels, what)])[0]
             rows.append((name, what, shared, *scores))
-    if not rows:
-        raise UserError("no id of the labelled rows is in the published labels: other rows?")
     return rows
 
 
@@ -107,9 +107,10 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labeled]]]:
             published |= read_published(labels)
             labeled[name] = _once(verified_rows(name, data))
     if not labeled:
+        lacking = "no *_published_labels.jsonl there" if data.is_dir() else "no such folder"
         raise UserError(
-            f"{data}: no *_published_labels.jsonl there; name the folder with --data, or score a"
-            " build with --verified DIR --published FILE"
+            f"{data}: {lacking}; name the folder with --data, or score a build with --verified DIR"
+            " --published FILE"
         )
     return published, labeled
 
@@ -140,25 +141,28 @@ def verified_rows(benchmark: str, data: Path) -> Iterator[Labeled]:
 
 def built(folder: Path) -> Iterator[tuple[str, Iterator[Labeled]]]:
     """Benchmarks of a ``build_verified`` output folder with their labelled rows."""
-    data = folder / VERIFIED / "data"
-    configs = sorted(data.glob("*_labeled")) if data.is_dir() else []
+    places = (folder, folder / "datasets")  # the second is where regenerate puts them
+    configs = [c for p in places for c in sorted((p / VERIFIED / "data").glob("*_labeled"))]
     if not configs:
-        raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified")
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate"
+        )
     for config in configs:
         benchmark = config.name.removesuffix("_labeled")
         yield benchmark, _labeled_rows(config, benchmark)
 
 
 def _labeled_rows(config: Path, benchmark: str) -> Iterator[Labeled]:
-    from datasets import load_dataset
+    from pyarrow import parquet
 
-    files = {"rows": sorted(map(str, config.glob("*.parquet")))}
-    rows = load_dataset("parquet", data_files=files, split="rows", streaming=True)
-    name = rows.features["noise_type"].int2str
-    for row in rows:
-        question = row_to_question(row, benchmark, "")
-        noise_type = name(row["noise_type"])
-        yield Labeled(question, row["unverifiable"], noise_type, row["explanation"])
+    # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
+    for path in sorted(config.glob("*.parquet")):
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1_000, use_threads=False):
+                for row in batch.to_pylist():
+                    question = row_to_question(row, benchmark, "")
+                    noise_type = NOISE_TYPES[row["noise_type"]]
+                    yield Labeled(question, row["unverifiable"], noise_type, row["explanation"])
 
 
 def read_published(path: Path) -> dict[str, bool]:
@@ -216,7 +220,7 @@ def write_disagreements(differ: Sequence[tuple[str, Labeled, bool]], path: Path)
 def _list(differ: Sequence[tuple[str, Labeled, bool]], show: int) -> None:
     for published, title in ((True, "published as noise only"), (False, "found as noise only")):
         rows = [(name, row) for name, row, theirs in differ if theirs is published]
-        print(f"\n{title}: {len(rows)}{f' (the first {show})' if len(rows) > show else ''}")
+        print(f"\n{title}: {len(rows)}{f' (the first {show})' if 0 < show < len(rows) else ''}")
         for name, row in rows[:show]:
             question = row.question
             print(f"  {name} {question.id}: {question.question.strip()} -> {question.answer}")
@@ -232,7 +236,7 @@ def _parser() -> Parser:
     )
     add = parser.add_argument
     add("--data", type=Path, default=REAL_DATA, metavar="DIR", help="real rows and their labels")
-    add("--verified", type=Path, metavar="DIR", help="the --output of build_verified, to score")
+    add("--verified", type=Path, metavar="DIR", help="an output of build_verified, to score")
     add("--published", type=Path, metavar="FILE", help="JSONL labels to score it against")
     add("--show", type=int, default=5, metavar="N", help="disagreements to print a side (5)")
     add("--disagreements", type=Path, metavar="FILE", help="write all of them here, as JSONL")

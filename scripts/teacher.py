@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from builders.estimate import estimate
 from builders.teachers import Teachers
 from builders.teachers.annotations import AnnotationsTeacher
 from builders.teachers.llm import IN_FLIGHT, LLMTeachers
-from safe_stepwise.engines.spec import open_engine
+from safe_stepwise.engines.spec import KINDS, open_engine
 from safe_stepwise.errors import UserError
 from scripts.cli import positive, table
 
@@ -41,10 +42,14 @@ def known_teacher(
     """What makes the teachers of a spec; raises ``UserError`` for a spec that can't be read."""
     if spec == "annotations":
         return AnnotationsTeacher
+    if difflib.get_close_matches(spec.lower(), ["annotations"], cutoff=0.8):
+        raise UserError(f"{where} {spec!r} is not known; did you mean annotations?")
     try:
         open_engine(spec)
     except UserError as error:
-        raise UserError(f"{where}: {error}; or use annotations, which needs no model") from None
+        names_one = spec.partition(":")[0] in KINDS
+        other = "" if names_one else "; or use annotations, which needs no model"
+        raise UserError(f"{where}: {error}{other}") from None
     return LLMTeachers(spec, cache or default_cache(), in_flight)
 
 
@@ -59,6 +64,8 @@ def foreseen(plan: Build, price_prompt: float | None, price_completion: float | 
     """A table of the calls and tokens that the build would take at most."""
     if not isinstance(plan.teacher, LLMTeachers):
         return "the annotations teacher asks no model: nothing to pay"
+    if (price_prompt is None) != (price_completion is None):
+        raise UserError("--price-prompt and --price-completion go together: give both, or neither")
     work = estimate(questions(plan), plan.teacher)
     rows = [(role, w.naive, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
     header = ("at most", "naive calls", "in the cache", "calls", "prompt tokens", "reply tokens")
@@ -66,6 +73,10 @@ def foreseen(plan: Build, price_prompt: float | None, price_completion: float | 
     lines = [table([header, *rows, ("total", *total)])]
     saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
     lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
+    lines.append(
+        "The cache is looked into for extraction only: what else is asked depends on the replies,"
+        " so after a run, or a part of one, far less is owed than this."
+    )
     if price_prompt is not None and price_completion is not None:
         cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
         lines.append(f"cost at these prices: at most {cost:,.2f} (prefix caching not counted)")
@@ -76,7 +87,8 @@ def spending(teachers: Teachers) -> str:
     """A table of the calls and tokens of this run by role; empty where it asked no model."""
     if not isinstance(teachers, LLMTeachers) or not teachers.client.accounts:
         return ""
-    header = ("role", "from cache", "calls", "retries", "failed", "prompt", "cached", "completion")
+    tokens = ("prompt tokens", "of them cached", "reply tokens")
+    header = ("role", "from cache", "calls", "retries", "failed", *tokens)
     rows = [
         (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
         for role, a in [*teachers.client.accounts.items(), ("total", teachers.client.total())]
