@@ -88,7 +88,7 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     if "comparison" in question.kind or question.answer.lower() in ("yes", "no"):
         return _comparison(question, path, graph_)
     if own_words and not question.decomposition:
-        return Plan("sequential", _concluded(_linked(_told(question), graph_, question)))
+        return Plan("sequential", _concluded(_told(question)))
     facts = tuple(_facts(path, graph_))
     return Plan("sequential", _concluded(_linked(facts, graph_, question)))
 
@@ -146,7 +146,32 @@ def _told(question: Question) -> tuple[Item, ...]:
             if new:
                 linked.append(_quoted(passage, number, sentence, NAMES, new))
         items += linked or [_quoted(passage, number, told[0], DESCRIBED, [passage.title])]
-    return tuple(sorted(items, key=lambda item: _nearness(item, question)))
+    return _in_order(items, question)
+
+
+def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
+    """Sentences with what they build on: those that name their subject, unless the question does.
+
+    What is led to comes after what leads there, and the answer last where there is a choice.
+    """
+    asked = f" {words_of(question.question)} "
+    waiting = sorted(items, key=lambda item: _nearness(item, question))
+    placed: list[Item] = []
+    while waiting:
+        ready = [item for item in waiting if not _leading(item, waiting, asked)]
+        item = (ready or waiting)[0]
+        waiting.remove(item)
+        uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
+        placed.append(replace(item, uses=tuple(uses[-1:])))
+    return tuple(placed)
+
+
+def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
+    """Those of some sentences that name what another is about, where the question does not."""
+    title = item.triples[0].head
+    if f" {normal_name(title)} " in asked:
+        return []
+    return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
 
 
 def _quoted(
