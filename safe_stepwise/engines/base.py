@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from safe_stepwise.records import Question, Usage
+from safe_stepwise.records import Feedback, Question, Step, Usage
 
 FinishReason = Literal["stop", "length"]
 
@@ -51,8 +51,9 @@ class Schema:
 class Request:
     """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
 
-    ``question`` is what an engine without a model reasons over, ``passage`` (from 1) which of its
-    passages is meant; others never see them.
+    What follows ``role`` is for engines without a model, others never see it: the ``question`` to
+    reason over, which ``passage`` (from 1) of it is meant; in the loop the accepted steps, the
+    ``step`` to judge, what was said of a step that has to be written anew.
     """
 
     messages: tuple[Message, ...]
@@ -61,6 +62,9 @@ class Request:
     role: str = ""
     question: Question | None = field(default=None, compare=False, repr=False)
     passage: int | None = None
+    previous: tuple[Step, ...] = field(default=(), compare=False, repr=False)
+    step: Step | None = field(default=None, compare=False, repr=False)
+    feedback: Feedback | None = field(default=None, compare=False, repr=False)
 
 
 NO_USAGE = Usage()

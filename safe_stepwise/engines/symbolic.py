@@ -2,8 +2,9 @@
 
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. It answers the prompts of benchmark
 verification from 2Wiki's evidence triples and MuSiQue's decomposition; a question without either
-(HotpotQA) is more than it can answer, which it says. An error drops what it should have said, and
-depends on the seed and the request alone, so that a run can be repeated.
+(HotpotQA) is more than it can answer, which it says. An error drops what it should have said. In
+the loop it generates and verifies (``symbolic_steps``). Errors depend on the seed and the request
+alone, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from safe_stepwise.engines import symbolic_steps
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.hops import AnnotatedHop, annotated_hops, look_up
@@ -43,17 +45,16 @@ class SymbolicEngine:
         """
         types: dict[str, Callable[[str], Any]] = {"error_rate": float, "seed": int}
         values: dict[str, Any] = {}
-        try:
-            for part in filter(None, settings.split(",")):
-                name, _, value = part.partition("=")
+        for part in filter(None, settings.split(",")):
+            name, _, value = part.partition("=")
+            if name not in types:
+                raise _bad(settings, f"has no setting {name!r}")
+            try:
                 values[name] = types[name](value)
-        except (KeyError, ValueError):
-            values["error_rate"] = -1
+            except ValueError:
+                raise _bad(settings, f"{name} is no number") from None
         if not 0 <= values.get("error_rate", 0) <= 1:
-            raise UserError(
-                f"symbolic:{settings} can't be read: write symbolic:error_rate=0.1,seed=3, "
-                "the rate from 0 to 1"
-            )
+            raise _bad(settings, "error_rate has to be from 0 to 1")
         return cls(**values)
 
     async def check(self) -> None:
@@ -66,15 +67,29 @@ class SymbolicEngine:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Completion | EngineError:
-        reply = _REPLIES.get(request.role)
-        if reply is None or request.question is None:
+        in_loop = request.role in symbolic_steps.ROLES
+        if request.question is None or not (in_loop or request.role in _REPLIES):
             return EngineError(f"the symbolic engine does not know the role {request.role!r}")
+        chance = Random(f"{self.seed} {request_key(self, request)}")
+        try:
+            if in_loop:
+                return Completion(symbolic_steps.reply(request, self.error_rate, chance))
+            return Completion(self._verification(request, chance))
+        except EngineError as error:
+            return error
+
+    def _verification(self, request: Request, chance: Random) -> str:
+        assert request.question is not None
         hops = annotated_hops(request.question)
         if not hops:
-            return EngineError("the row has no annotated triples to reason over")
-        chance = Random(f"{self.seed} {request_key(self, request)}")
-        said = [part for part in reply(request, hops) if chance.random() >= self.error_rate]
-        return Completion(json.dumps(_FORMS[request.role](said)))
+            raise EngineError("the row has no annotated triples to reason over")
+        reply = _REPLIES[request.role](request, hops)
+        said = [part for part in reply if chance.random() >= self.error_rate]
+        return json.dumps(_FORMS[request.role](said))
+
+
+def _bad(settings: str, reason: str) -> UserError:
+    return UserError(f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3")
 
 
 def _stated(request: Request, hops: Sequence[AnnotatedHop]) -> list[Any]:

@@ -1,0 +1,92 @@
+"""The request for the next step, or for the final answer, in words that extend each other.
+
+A prompt holds what never changes first (instructions, passages, question), then the accepted steps,
+then the remarks on the last of them, then the tries at the next one that were rejected: whatever
+comes next is added at the end, so that an engine's prefix cache holds what went before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import Request, Sampling
+from safe_stepwise.records import Feedback, Passage, Step
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import CORRECT
+
+ROLE, FINAL_ROLE = "generate", "final_answer"
+FeedbackForm = Literal["full", "diagnosis", "guidance"]
+FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)
+"""What a generator is told of a verdict (SAFE v2, finding 1): all, what is wrong, what to do."""
+
+SAMPLING = Sampling(max_tokens=1024)
+SHOWN_CHARACTERS = 600
+"""Of a rejected reply, which may be endless."""
+
+
+def generator_request(
+    question: str,
+    passages: Sequence[Passage],
+    previous: Sequence[Step],
+    advice: Feedback | None = None,
+    rejected: Sequence[tuple[str, Feedback]] = (),
+    *,
+    form: FeedbackForm = "full",
+    final: bool = False,
+) -> Request:
+    """The greedy request for the step after ``previous``; ``final``: for the answer, in any case.
+
+    ``advice`` is the verdict on the last accepted step; ``rejected`` are tries at the step that is
+    asked for, with what was said of each. Raises StepError for a step that is not valid.
+
+    >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
+    >>> step = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
+    >>> said = Feedback("Correct", "It is so.", "Name the river.")
+    >>> asked = generator_request("On what does Oru lie?", [oru], [step], said)
+    >>> print(asked.messages[1].content)
+    Passages:
+    Passage 1 ("Oru"): "Oru lies on the Vel."
+    <BLANKLINE>
+    Question: "On what does Oru lie?"
+    <BLANKLINE>
+    Accepted steps:
+    "Step 1: According to Passage 1, Oru lies on the Vel. (Attribution)"
+    <BLANKLINE>
+    On the last accepted step:
+    Now: "Name the river."
+    <BLANKLINE>
+    Write Step 2.
+    """
+    prompt, number = prompts.load("loop/generate"), len(previous) + 1
+    messages = prompt.messages(
+        question=question,
+        passages=passages,
+        previous=[format_step(step) for step in previous],
+        remarks=remarks(advice, form) if advice else (),
+        rejected=[(text[:SHOWN_CHARACTERS], remarks(said, form)) for text, said in rejected],
+        task=prompts.load("loop/final_answer").ask(number=number) if final else "",
+        number=number,
+    )
+    return Request(messages, SAMPLING, role=FINAL_ROLE if final else ROLE)
+
+
+def remarks(feedback: Feedback, form: FeedbackForm = "full") -> tuple[tuple[str, str], ...]:
+    """What a verdict tells the generator, as names and texts; of a correct step only what is next.
+
+    >>> remarks(Feedback("Contradictory", "Passage 2 says Oru.", "Read it again."), "diagnosis")
+    (('Fault', 'Contradictory'), ('Why', 'Passage 2 says Oru.'))
+    """
+    faulty = feedback.error_type != CORRECT
+    told = [
+        ("Fault", feedback.error_type if faulty and form != "guidance" else ""),
+        ("Why", feedback.diagnosis if form == "diagnosis" or (faulty and form == "full") else ""),
+        ("Now", feedback.guidance if form != "diagnosis" else ""),
+    ]
+    return tuple((name, text) for name, text in told if text.strip())
+
+
+def prompt_digest() -> str:
+    """SHA-256 (64 hex digits) of both prompts."""
+    return prompts.digest(prompts.load("loop/generate"), prompts.load("loop/final_answer"))

@@ -1,0 +1,93 @@
+"""The request for a verdict on one step: rendered alike for training rows and in the loop.
+
+What never changes comes first, so that an engine's prefix cache holds it: instructions and
+taxonomy, then a question's passages, the question, the accepted steps, the current step.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import Message, Request, Schema
+from safe_stepwise.feedback import feedback_schema
+from safe_stepwise.records import Passage, Step
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import STEP_KINDS, TAXONOMY, check_order, labels
+
+ROLE = "verify"
+_PROMPT = "loop/verify"
+
+
+def verifier_request(
+    question: str,
+    passages: Sequence[Passage],
+    previous: Sequence[Step],
+    step: Step | str,
+    incomplete_evidence: bool = False,
+) -> Request:
+    """The greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
+
+    ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody
+    could parse goes in as text. ``incomplete_evidence`` adds the twelfth label and its query.
+
+    Raises StepError for a ``Step`` that is not valid.
+
+    >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
+    >>> step = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
+    >>> print(verifier_request("On what does Oru lie?", [oru], [], step).messages[1].content)
+    Passages:
+    Passage 1 ("Oru"): "Oru lies on the Vel."
+    <BLANKLINE>
+    Question: "On what does Oru lie?"
+    <BLANKLINE>
+    Accepted steps:
+    none yet
+    <BLANKLINE>
+    Current step: "Step 1: According to Passage 1, Oru lies on the Vel. (Attribution)"
+    """
+    asked = prompts.load(_PROMPT).ask(
+        question=question,
+        passages=passages,
+        previous=[format_step(accepted) for accepted in previous],
+        step=step if isinstance(step, str) else format_step(step),
+    )
+    turns = (Message("system", instructions(incomplete_evidence)), Message("user", asked))
+    return Request(turns, schema=_schema(incomplete_evidence), role=ROLE)
+
+
+@functools.cache
+def instructions(incomplete_evidence: bool = False) -> str:
+    """The system turn: the verifier's role, the order of checks, what each label means."""
+    parts = [prompts.load(_PROMPT).system, "", "Order of checks:"]
+    for kind in STEP_KINDS:
+        parts.append(f"- {kind}: {', '.join(check_order(kind, incomplete_evidence))}")
+    parts += ["", "Labels:"]
+    allowed = labels(incomplete_evidence)
+    parts += [f"- {entry.name}: {entry.definition}" for entry in TAXONOMY if entry.name in allowed]
+    parts.append("")
+    if incomplete_evidence:
+        parts.append(
+            "With the label Missing Evidence, and only then, add query: what to search for."
+        )
+    parts.append("Reply with JSON alone: " + _reply(incomplete_evidence))
+    return "\n".join(parts)
+
+
+def prompt_digest(incomplete_evidence: bool = False) -> str:
+    """SHA-256 (64 hex digits) of all that is fixed in a request: prompt file, taxonomy, schema."""
+    fixed = [prompts.load(_PROMPT).digest, instructions(incomplete_evidence)]
+    fixed.append(_schema(incomplete_evidence).text)
+    return hashlib.sha256("\0".join(fixed).encode()).hexdigest()
+
+
+def _reply(incomplete_evidence: bool) -> str:
+    query = ', "query": "..."' if incomplete_evidence else ""
+    return f'{{"error_type": "...", "diagnosis": "...", "guidance": "..."{query}}}'
+
+
+@functools.cache
+def _schema(incomplete_evidence: bool) -> Schema:
+    return Schema.of("feedback", feedback_schema(incomplete_evidence))
