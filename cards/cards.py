@@ -5,10 +5,11 @@ Every number and name comes from the statistics that a build wrote; a card that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -97,8 +98,7 @@ class DatasetCard:
     @property
     def license(self) -> str:
         """The sources' licence where they agree, else ``other``."""
-        licenses = {source.license for source in self.sources}
-        return licenses.pop() if len(licenses) == 1 else "other"
+        return common_license(self.sources)
 
     @property
     def limits(self) -> list[str]:
@@ -109,6 +109,24 @@ class DatasetCard:
     def simulated(self) -> bool:
         """Whether any label comes from a teacher that only plays a model."""
         return any(build.simulated for build in self.builds)
+
+    @property
+    def teachers(self) -> set[str]:
+        """The sorts of its teachers: ``annotations``, ``simulated``, ``model``."""
+        sort = {True: "simulated", False: "model"}
+        return {b.teacher if b.teacher == "annotations" else sort[b.simulated] for b in self.builds}
+
+    @property
+    def endings(self) -> set[str]:
+        """What its configs append to a benchmark's name: nothing, ``_labeled``, ``_eval``."""
+        names = {config.name for config in self.configs}
+        benchmarks = {build.benchmark for build in self.builds}
+        return {
+            ending
+            for ending in ("", "_labeled", "_eval")
+            for b in benchmarks
+            if b + ending in names
+        }
 
     @property
     def synthetic(self) -> bool:
@@ -130,7 +148,7 @@ def verified_multihop(
     Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
     """
     card = dataset_card("safe-verified-multihop", statistics, dataset_info)
-    return _render(card, "verified_multihop.md.jinja", ["question-answering"])
+    return render(card, "verified_multihop.md.jinja", ["question-answering"])
 
 
 def noise_labels(
@@ -138,7 +156,7 @@ def noise_labels(
 ) -> str:
     """README of ``safe-noise-labels``; arguments and errors as for `verified_multihop`."""
     card = dataset_card("safe-noise-labels", statistics, dataset_info)
-    return _render(card, "noise_labels.md.jinja", ["question-answering", "text-classification"])
+    return render(card, "noise_labels.md.jinja", ["question-answering", "text-classification"])
 
 
 def dataset_card(
@@ -151,12 +169,18 @@ def dataset_card(
     return DatasetCard(
         dataset=dataset,
         version=version,
-        builds=tuple(_build(entry) for entry in statistics),
-        sources=_sources(statistics),
+        builds=tuple(_build(dataset, entry) for entry in statistics),
+        sources=sources_of(statistics),
         configs=_configs(dataset, statistics),
         libraries=_libraries(statistics),
         dataset_info=dataset_info,
     )
+
+
+def common_license(sources: Sequence[SourceCard]) -> str:
+    """The sources' licence where they agree, else ``other``."""
+    licenses = {source.license for source in sources}
+    return licenses.pop() if len(licenses) == 1 else "other"
 
 
 def cell(value: object) -> str:
@@ -178,8 +202,9 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in _SIZES if rows < limit), "n>1M")
 
 
-def _build(entry: Mapping[str, Any]) -> BuildCard:
-    evaluation = entry["evaluation"]
+def _build(dataset: str, entry: Mapping[str, Any]) -> BuildCard:
+    has_sample = f"{entry['benchmark']}_eval" in entry["files"][dataset]
+    evaluation = entry["evaluation"] if has_sample else None
     return BuildCard(
         benchmark=entry["benchmark"],
         split=entry["split"],
@@ -202,7 +227,8 @@ def _build(entry: Mapping[str, Any]) -> BuildCard:
     )
 
 
-def _sources(statistics: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
+def sources_of(builds: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
+    """The benchmarks of the given builds, each once."""
     sources = {
         entry["benchmark"]: SourceCard(
             name=entry["benchmark"],
@@ -211,7 +237,7 @@ def _sources(statistics: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
             citation=entry["citation"].strip(),
             synthetic=entry["source"]["synthetic"],
         )
-        for entry in statistics
+        for entry in builds
     }
     return tuple(sources.values())
 
@@ -234,7 +260,28 @@ def _libraries(statistics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {name: " and ".join(sorted(found)) for name, found in sorted(versions.items())}
 
 
-def _render(card: DatasetCard, template: str, tasks: list[str]) -> str:
+class Headed(Protocol):
+    """What the YAML header of a README tells, whatever the dataset."""
+
+    @property
+    def dataset(self) -> str: ...
+    @property
+    def license(self) -> str: ...
+    @property
+    def sources(self) -> tuple[SourceCard, ...]: ...
+    @property
+    def configs(self) -> tuple[Config, ...]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dataset_info(self) -> Sequence[Mapping[str, Any]]: ...
+
+
+def render(card: Headed, template: str, tasks: list[str], default: str | None = None) -> str:
+    """A README: the YAML header, then the template with ``card``.
+
+    ``default`` names the config that `load_dataset` opens when it is told none.
+    """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         undefined=StrictUndefined,
@@ -248,21 +295,22 @@ def _render(card: DatasetCard, template: str, tasks: list[str]) -> str:
     body = environment.get_template(template).render(
         card=card, noise_types=NOISE_TYPES, meanings=_MEANINGS
     )
-    return f"---\n{_yaml(card, tasks)}---\n\n{body.rstrip()}\n"
+    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
+    return f"---\n{_yaml(card, tasks, default)}---\n\n{body.rstrip()}\n"
 
 
-def _yaml(card: DatasetCard, tasks: list[str]) -> str:
+def _yaml(card: Headed, tasks: list[str], default: str | None) -> str:
     from huggingface_hub import DatasetCardData
 
     tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
     if any(source.synthetic for source in card.sources):
         tags.append("synthetic")
+    several = card.license == "other"
     extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in card.dataset_info]}
-    if card.license == "other":
-        extra["license_name"] = "licenses-of-the-sources"
     data = DatasetCardData(
         language="en",
-        license=card.license,
+        # As a list the Hub takes several; its "other" would need a text of our own to link to.
+        license=sorted({s.license for s in card.sources}) if several else card.license,
         pretty_name=card.dataset,
         task_categories=tasks,
         size_categories=[size_category(card.rows)],
@@ -270,6 +318,7 @@ def _yaml(card: DatasetCard, tasks: list[str]) -> str:
         configs=[
             {
                 "config_name": config.name,
+                **({"default": True} if config.name == default else {}),
                 "data_files": [
                     {"split": split, "path": f"data/{config.name}/{split}-*.parquet"}
                     for split, _ in config.splits

@@ -15,9 +15,11 @@ from typing import Any
 from builders.benchmarks.synthetic import generate, parse_spec
 from builders.shards import code_digest
 from builders.verified import NOISE_LABELS, VERIFIED
+from builders.verifier_steps import VERIFIER_STEPS
 from evaluators.label_agreement import by_noise_type, score_rows
 from scripts.cli import Parser, cores, run, table
-from scripts.regenerate import LOCK, read_manifest, regenerate
+from scripts.manifest import read_manifest
+from scripts.regenerate import LOCK, regenerate
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
@@ -28,9 +30,20 @@ def main(arguments: Sequence[str]) -> None:
     parser = Parser(
         prog="python -m scripts.demo",
         description="Build a small synthetic release, open it with load_dataset, and score it.",
+        epilog=(
+            "examples:\n"
+            "  make demo                                       # the same, with its own .venv\n"
+            "  python -m scripts.demo --output build/my-demo"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "demo", metavar="DIR")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "build" / "demo",
+        metavar="DIR",
+        help="default build/demo",
+    )
     options = parser.parse_args(arguments)
     forget_stale(options.output)
     print(regenerate(MANIFEST, options.output, workers=cores()))
@@ -59,7 +72,7 @@ def forget_stale(output: Path) -> None:
 
 
 def open_all(datasets_folder: Path, cache: Path) -> dict[tuple[str, str], Any]:
-    """Every config of both datasets as ``load_dataset`` gives it, by dataset and config.
+    """Every config of all datasets as ``load_dataset`` gives it, by dataset and config.
 
     ``cache`` takes the place of the user's own Hugging Face cache.
     """
@@ -67,7 +80,9 @@ def open_all(datasets_folder: Path, cache: Path) -> dict[tuple[str, str], Any]:
 
     disable_progress_bars()
     opened = {}
-    for dataset in (VERIFIED, NOISE_LABELS):
+    for dataset in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS):
+        if not (datasets_folder / dataset).exists():
+            continue
         folder = str(datasets_folder / dataset)
         for config in get_dataset_config_names(folder):
             opened[dataset, config] = load_dataset(folder, config, cache_dir=str(cache))

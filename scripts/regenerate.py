@@ -11,57 +11,39 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS
 from builders.collect import Build
 from builders.executors import Submitted
 from builders.folders import read_statistics
 from builders.shards import code_digest, write_atomically
 from builders.statistics import Statistics, libraries
+from builders.step_collect import StepsBuild
+from builders.step_statistics import StepStatistics
 from builders.teachers import Teachers
 from builders.verified import VERIFIED, build
+from builders.verifier_steps import VERIFIER_STEPS
+from builders.verifier_steps import build as build_steps
+from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
 from scripts.build_verified import (
     CARDS,
     add_engine_options,
     engine_of,
     known_split,
-    known_version,
 )
-from scripts.cli import Parser, one_of, run, table
+from scripts.build_verifier_steps import summary as steps_summary
+from scripts.build_verifier_steps import warn
+from scripts.cli import Parser, run, table
+from scripts.manifest import BuildEntry, Manifest, read_manifest
+from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
 
 LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuildEntry:
-    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source."""
-
-    benchmark: str
-    input: str
-    split: str
-    teacher: str = "annotations"
-    sha256: str | None = None
-    limit: int | None = None
-    on_error: str = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """A release manifest; ``sha256`` is the file's own digest."""
-
-    path: Path
-    sha256: str
-    version: str
-    seed: int
-    evaluation_size: int
-    builds: tuple[BuildEntry, ...]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -72,6 +54,11 @@ def main(arguments: Sequence[str]) -> None:
         epilog=(
             "example:\n"
             "  python -m scripts.regenerate scripts/releases/demo.yaml --output build/demo\n\n"
+            "keys of a manifest:\n"
+            "  version: v0.1.0  seed: 1  evaluation_size: 1000 (if not said)\n"
+            "  builds: a list of benchmark, input, split; and, if wanted, teacher (annotations),\n"
+            "      sha256 (of the input), limit (rows), on_error (stop or keep)\n"
+            "  verifier_steps: the verifier set, if wanted; scripts/releases/demo.yaml has one\n\n"
             "A complete folder is not built again: its files are checked against its lock."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -117,6 +104,9 @@ def regenerate(
     datasets = output / "datasets"
     _refuse_strangers(manifest, datasets)
     plans = [_plan(manifest, entry, datasets, teachers) for entry in manifest.builds]
+    steps = _steps_plan(manifest, datasets, engine.get("workers", 1))
+    entry = manifest.verifier_steps
+    maker = None if entry is None else known_maker(entry.teacher, manifest.seed)
     for plan in plans:
         plan.teacher.check()
     try:
@@ -124,10 +114,15 @@ def regenerate(
     finally:
         for plan in plans:
             plan.teacher.close()
+    said, steps_made = [_overview(made)], None
+    if steps is not None and maker is not None:
+        steps_made = build_steps(steps, maker, steps_card.files, warn)
+        said.append(steps_summary(steps, steps_made))
     shutil.rmtree(datasets / ".work", ignore_errors=True)
-    content = json.dumps(_lock(manifest, output, made), indent=2, sort_keys=True) + "\n"
+    record = _lock(manifest, output, made, steps_made)
+    content = json.dumps(record, indent=2, sort_keys=True) + "\n"
     write_atomically(lock, content.encode())
-    return f"{_overview(made)}\n\n{datasets}\n{lock}"
+    return "\n\n".join([*said, f"{datasets}\n{lock}"])
 
 
 def check(manifest: Manifest, output: Path) -> int:
@@ -163,66 +158,21 @@ def file_digests(output: Path) -> dict[str, str]:
     return digests
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
-    import yaml
-
-    try:
-        content = path.read_bytes()
-        values = yaml.safe_load(content)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML ({error})") from None
-    names = {"version": str, "seed": int, "evaluation_size": int, "builds": list}
-    _check_keys(path, "", values, names, required=names)
-    if not values["builds"]:
-        raise UserError(f"{path}: builds: name at least one")
-    if values["evaluation_size"] < 1:
-        raise UserError(f"{path}: evaluation_size: has to be 1 or more")
-    known_version(values["version"])
-    builds = tuple(
-        _entry(path, f"builds[{number}].", entry) for number, entry in enumerate(values["builds"])
+def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild | None:
+    entry = manifest.verifier_steps
+    if entry is None:
+        return None
+    return StepsBuild(
+        verified=datasets,
+        output=datasets,
+        composition=entry.composition,
+        test_share=entry.test_share,
+        version=manifest.version,
+        seed=manifest.seed,
+        workers=workers,
+        max_length=entry.max_length,
+        pool=entry.pool,
     )
-    for number, entry in enumerate(builds):
-        if (entry.benchmark, entry.split) in {(b.benchmark, b.split) for b in builds[:number]}:
-            raise UserError(f"{path}: builds[{number}]: {entry.benchmark} {entry.split} again")
-    return Manifest(
-        path=path,
-        sha256=hashlib.sha256(content).hexdigest(),
-        version=values["version"],
-        seed=values["seed"],
-        evaluation_size=values["evaluation_size"],
-        builds=builds,
-    )
-
-
-def _entry(path: Path, where: str, values: Any) -> BuildEntry:
-    names = {field.name: int if field.name == "limit" else str for field in fields(BuildEntry)}
-    required = [field.name for field in fields(BuildEntry) if field.default is MISSING]
-    _check_keys(path, where, values, names, required)
-    entry = BuildEntry(**values)
-    one_of(entry.benchmark, BENCHMARKS, f"{path}: {where}benchmark")
-    one_of(entry.split, ("train", "validation"), f"{path}: {where}split")
-    known_teacher(entry.teacher, where=f"{path}: {where}teacher")
-    one_of(entry.on_error, ("stop", "keep"), f"{path}: {where}on_error")
-    if entry.limit is not None and entry.limit < 1:
-        raise UserError(f"{path}: {where}limit: has to be 1 or more")
-    return entry
-
-
-def _check_keys(
-    path: Path, where: str, values: Any, types: Mapping[str, type], required: Sequence[str] | Any
-) -> None:
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: {where.rstrip('.') or 'the whole'}: has to be a mapping of keys")
-    for key, value in values.items():
-        one_of(str(key), types, f"{path}: key {where}{key}:")
-        if not isinstance(value, types[key]) or isinstance(value, bool):
-            raise UserError(f"{path}: {where}{key}: has to be of type {types[key].__name__}")
-    for key in required:
-        if key not in values:
-            raise UserError(f"{path}: {where}{key}: is missing")
 
 
 def _refuse_strangers(manifest: Manifest, datasets: Path) -> None:
@@ -234,6 +184,11 @@ def _refuse_strangers(manifest: Manifest, datasets: Path) -> None:
                 f"{datasets}: holds {made['benchmark']} {made['split']}, which {manifest.path} "
                 "does not name; choose another --output"
             )
+    if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
+        raise UserError(
+            f"{datasets}: holds {VERIFIER_STEPS}, which {manifest.path} does not name; choose "
+            "another --output"
+        )
 
 
 def _plan(
@@ -256,8 +211,10 @@ def _plan(
     )
 
 
-def _lock(manifest: Manifest, output: Path, made: Sequence[Statistics]) -> dict[str, Any]:
-    counts = {
+def _lock(
+    manifest: Manifest, output: Path, made: Sequence[Statistics], steps: StepStatistics | None
+) -> dict[str, Any]:
+    counts: dict[str, Any] = {
         f"{s.benchmark}-{s.split}": {
             "rows": s.rows,
             "verified": s.verified,
@@ -267,6 +224,13 @@ def _lock(manifest: Manifest, output: Path, made: Sequence[Statistics]) -> dict[
         }
         for s in made
     }
+    if steps is not None:
+        counts["verifier-steps"] = {
+            "rows": steps.rows,
+            "questions": steps.questions,
+            "splits": steps.splits,
+            "origins": steps.origins,
+        }
     return {
         "manifest": {"name": manifest.path.name, "sha256": manifest.sha256},
         "version": manifest.version,

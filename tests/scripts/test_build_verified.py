@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,7 @@ from builders.collect import Build
 from builders.teachers.annotations import AnnotationsTeacher
 from builders.verified import build
 from safe_stepwise.errors import UserError
-from scripts import build_verified
+from scripts import build_verified, demo, regenerate
 from scripts.build_verified import CARDS
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +61,10 @@ def test_the_command_builds_and_says_where(tmp_path: Path) -> None:
     [
         ({"benchmark": "hotpot"}, "did you mean hotpotqa?"),
         ({"benchmark": "2wiki"}, "did you mean 2wikimultihopqa?"),
-        ({"teacher": "annotation"}, "use annotations"),
+        ({"teacher": "annotation"}, "did you mean annotations?"),
+        ({"teacher": "gpt-4"}, "or use annotations, which needs no model"),
+        ({"price-prompt": "-1"}, "from 0 on"),
+        ({"price-completion": "nan"}, "from 0 on"),
         ({"teacher": "opena:m@http://x/v1"}, "did you mean openai:m@http://x/v1?"),
         ({"split": "test"}, "train and validation"),
         ({"version": "1.0"}, "vMAJOR.MINOR.PATCH"),
@@ -79,6 +83,41 @@ def test_mistakes_are_user_errors(tmp_path: Path, changes: dict[str, str], expec
         build_verified.main(arguments(tmp_path / "out", **changes))
     assert expected in str(caught.value)
     assert not (tmp_path / "out" / "safe-verified-multihop").exists()
+
+
+def test_annotations_are_no_advice_for_a_spec_that_names_its_kind(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        build_verified.main(arguments(tmp_path / "out", teacher="symbolic:error_rate=2"))
+    assert "annotations" not in str(caught.value)
+
+
+def test_a_build_says_what_it_replaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1"))
+    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1"))
+    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1", split="validation"))
+    assert "replaces" not in capsys.readouterr().out
+    build_verified.main(arguments(tmp_path / "out", input="rows=4,seed=2"))
+    said = "replaces the synthetic train in {}: 3 rows of rows=3,seed=1, by annotations\n"
+    assert capsys.readouterr().out.startswith(said.format(tmp_path / "out"))
+    build_verified.main(arguments(tmp_path / "out", input="rows=4,seed=2", limit="2"))
+    assert "4 rows of rows=4,seed=2" in capsys.readouterr().out
+
+
+def test_rows_of_another_benchmark_are_not_to_be_mended(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"_id": "1", "level": "hard"}\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"try --benchmark hotpotqa$"):
+        build_verified.main(arguments(tmp_path / "out", benchmark="musique", input=str(file)))
+
+
+def test_the_size_of_the_evaluation_sample_is_an_option(tmp_path: Path) -> None:
+    options = arguments(tmp_path / "out", split="validation", **{"evaluation-size": "7"})
+    build_verified.main(options)
+    folder = tmp_path / "out" / "safe-verified-multihop"
+    record = json.loads((folder / "statistics" / "synthetic-validation.json").read_bytes())
+    assert (record["evaluation"]["size"], record["evaluation"]["rows"]) == (7, 7)
+    with pytest.raises(UserError, match="from 1 on"):
+        build_verified.main(arguments(tmp_path / "no", **{"evaluation-size": "0"}))
 
 
 def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
@@ -111,11 +150,34 @@ def test_a_fault_of_ours_is_status_1(tmp_path: Path) -> None:
     assert "synthetic-train-1-0" in done.stderr
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [build_verified, demo, regenerate])
+def test_help_teaches(command: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        build_verified.main(["--help"])
+        command.main(["--help"])
     assert caught.value.code == 0
-    assert "examples:" in capsys.readouterr().out
+    assert "example" in capsys.readouterr().out
+
+
+def test_without_the_environment_it_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "scripts.build_verified", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "make demo" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_split_without_a_verified_row_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1,noise=1"))
+    assert "train is in synthetic_labeled, but not in the config synthetic" in (
+        capsys.readouterr().out
+    )
 
 
 def test_rejects_are_kept_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,6 +88,37 @@ def test_every_disagreement_is_listed(
     assert printed.count("  synthetic synthetic-validation-") == 4
 
 
+def test_none_are_shown_where_none_are_asked_for(
+    built: Path, tmp_path: Path, truths: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": i, "unverifiable": not noisy(truth)} for i, truth in truths.items()]
+    published = write(tmp_path / "published.jsonl", list(rows))
+    options = ["--published", str(published), "--show", "0"]
+    compare_labels.main(["--verified", str(built), *options])
+    printed = capsys.readouterr().out
+    assert "the first" not in printed
+    # What regenerate makes has its datasets in a folder.
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "datasets").symlink_to(built)
+    compare_labels.main(["--verified", str(tmp_path / "release"), *options])
+    assert capsys.readouterr().out == printed
+
+
+def test_it_ends_in_order(built: Path, tmp_path: Path) -> None:
+    """On one core, threads that a reader of Parquet leaves behind abort every other exit."""
+    published = write(
+        tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}]
+    )
+    command = [sys.executable, "-m", "scripts.compare_labels"]
+    for _ in range(4):
+        done = subprocess.run(
+            [*command, "--verified", str(built), "--published", str(published), "--show", "0"],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_perfect_agreement(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ((_, found),) = compare_labels.built(built)
     rows = [{"id": row.question.id, "unverifiable": row.unverifiable} for row in found]
@@ -161,7 +192,7 @@ def test_a_benchmark_without_published_labels_is_left_out(
         (["--verified", "{built}", "--published", "{list}"], "list.jsonl:1"),
         (["--verified", "{built}", "--published", "{fieldless}"], "fieldless.jsonl:1"),
         (["--data", "{tmp}"], "--data"),
-        (["--data", "{tmp}/none"], "--data"),
+        (["--data", "{tmp}/none"], "none: no such folder; name the folder with --data"),
         (["--show", "few"], "--help"),
         (["--nonsense"], "--help"),
     ],

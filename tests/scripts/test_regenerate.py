@@ -147,6 +147,11 @@ def test_a_bad_manifest_names_file_and_key(
     assert "small.yaml" in str(caught.value) or "version" in old
 
 
+def test_a_manifest_may_leave_out_the_size_of_the_sample(manifest: Path) -> None:
+    manifest.write_text(MANIFEST.replace("evaluation_size: 10\n", ""), encoding="utf-8")
+    assert read_manifest(manifest).evaluation_size == 1_000
+
+
 def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> None:
     text = MANIFEST.replace("    split: train\n", f"    split: train\n    sha256: {'ab' * 32}\n")
     manifest.write_text(text, encoding="utf-8")

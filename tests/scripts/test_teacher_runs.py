@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
+from builders import collect
 from builders.benchmarks.synthetic import generate, parse_spec, to_row
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
@@ -120,6 +121,73 @@ def test_what_fails_for_good_is_not_judged_and_is_owed(
     with MockServer(truth, port=server.port) as fresh:
         build_verified.main(arguments(file, fresh.spec, tmp_path / "clean"))
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_run_in_which_nothing_is_judged_is_a_mistake_that_resumes(
+    tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(client, "TRIES", 2)
+    known = rows(4)
+    options = arguments(write(tmp_path / "rows.jsonl", known), "", tmp_path / "out")
+    with MockServer(Truth(known), status=status) as server:
+        options[options.index("")] = server.spec
+        with pytest.raises(UserError, match=rf"none of the 4 .*\(HTTP {status}: as you wish\)"):
+            build_verified.main(options)
+    assert not (tmp_path / "out" / "safe-verified-multihop").exists()
+    with MockServer(Truth(known), port=server.port):
+        build_verified.main(options)
+    assert set(noise_types(tmp_path / "out").values()) != {"unparsed"}
+
+
+def test_replies_of_which_none_can_be_read_are_asked_for_again_with_another_cache(
+    tmp_path: Path,
+) -> None:
+    known = rows(3)
+    options = arguments(write(tmp_path / "rows.jsonl", known), "", tmp_path / "out")
+    with MockServer(lambda _: "I would rather not.") as server:
+        options[options.index("")] = server.spec
+        for _ in range(2):
+            with pytest.raises(UserError, match=r"holds no JSON; .* another --cache"):
+                build_verified.main(options)
+        assert max(server.asked.values()) == 1
+    assert not (tmp_path / "out" / "safe-verified-multihop").exists()
+    with MockServer(Truth(known), port=server.port):
+        build_verified.main([*options, "--cache", str(tmp_path / "other.sqlite")])
+    assert set(noise_types(tmp_path / "out").values()) != {"unparsed"}
+
+
+def test_the_bar_ends_with_what_was_done_on_a_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(collect, "_BAR_AFTER_S", 0.05)
+    known = rows(3)
+    file = write(tmp_path / "rows.jsonl", known)
+    with MockServer(Truth(known), latency=0.1) as server:
+        build_verified.main(arguments(file, server.spec, tmp_path / "out"))
+    bar = capsys.readouterr().err
+    assert bar.endswith("\n")
+    last = bar.rstrip("\n").split("\r")[-1]
+    assert "3/3" in last
+    assert "done 3 cached 0 failed 0 owed 0; paths 3; requests: done " in last
+    with (
+        MockServer(lambda _: "no", latency=0.1, model="other") as server,
+        pytest.raises(UserError),
+    ):
+        build_verified.main(arguments(file, server.spec, tmp_path / "out2"))
+    assert capsys.readouterr().err.endswith("\n")
+
+
+def test_an_estimate_needs_no_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    file = write(tmp_path / "rows.jsonl", rows(3))
+    options = [*arguments(file, "openai:m@http://host/v1", tmp_path / "out"), "--estimate"]
+    build_verified.main(options)
+    assert "naive calls" in capsys.readouterr().out
+    with pytest.raises(UserError, match="go together"):
+        build_verified.main([*options, "--price-prompt", "0.1"])
 
 
 def test_shared_passages_are_asked_about_once(

@@ -1,0 +1,134 @@
+"""Questions that must not be parted: who shares gold passages, or is nearly a copy of another.
+
+Two questions are near-duplicates when at least half of the word 8-grams (of question and gold
+passages) of the one that has fewer are in the other. An 8-gram of more than fifty questions is
+boilerplate: it brings no two questions together, though it counts once something else has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.records import Question
+
+WORDS = 8
+CONTAINMENT = 0.5
+BOILERPLATE = 50
+"""An 8-gram in more questions than this says nothing about two of them."""
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What of a question can leak: a key for its set of gold passages, and its 8-grams."""
+
+    passages: bytes
+    grams: frozenset[int]
+
+
+def document(question: Question) -> Document:
+    """The document of a question; a text of fewer than eight words is one gram of all its words."""
+    gold = sorted({(p.title, p.text) for _, p in question.gold})
+    digest = hashlib.sha256(repr(gold if gold else question.question).encode("utf-8", "replace"))
+    grams: set[int] = set()
+    for text in (question.question, *(text for _, text in gold)):
+        words = _WORD.findall(text.casefold())
+        for start in range(max(len(words) - WORDS, 0) + 1):
+            grams.add(_number(" ".join(words[start : start + WORDS])))
+    return Document(digest.digest(), frozenset(grams))
+
+
+def near(one: Document, other: Document) -> bool:
+    """Whether the two must not be on different sides of a split."""
+    if one.passages == other.passages:
+        return True
+    shared = len(one.grams & other.grams)
+    return shared >= CONTAINMENT * min(len(one.grams), len(other.grams))
+
+
+class Index:
+    """Documents to look others up in, such as the evaluation sample."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents = list(documents)
+        self._passages = {d.passages for d in self._documents}
+        self._holders: dict[int, list[int]] = defaultdict(list)
+        for number, held in enumerate(self._documents):
+            for gram in held.grams:
+                self._holders[gram].append(number)
+
+    def near(self, asked: Document) -> bool:
+        """Whether any of the documents is a near-duplicate of this one."""
+        if asked.passages in self._passages:
+            return True
+        found: Counter[int] = Counter()
+        for gram in asked.grams:
+            holders = self._holders.get(gram, ())
+            if len(holders) <= BOILERPLATE:
+                found.update(holders)
+        return any(near(asked, self._documents[number]) for number in found)
+
+
+def groups(documents: Mapping[str, Document]) -> list[list[str]]:
+    """All keys, in groups that near-duplicates connect; in the order of their first keys."""
+    keys = sorted(documents)
+    parents = list(range(len(keys)))
+    for one, other in _pairs([documents[key] for key in keys]):
+        a, b = _root(parents, one), _root(parents, other)
+        if a != b and near(documents[keys[one]], documents[keys[other]]):
+            parents[max(a, b)] = min(a, b)
+    found: dict[int, list[str]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        found[_root(parents, number)].append(key)
+    return list(found.values())
+
+
+def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: int) -> list[int]:
+    """Numbers of the groups that make up a test split of ``wanted`` rows or barely more.
+
+    Groups are taken in the given order (a draw) as long as they fit; if that ends short, the one
+    that overshoots least is added. At least one group stays out.
+    """
+    sizes = [sum(rows[key] for key in group) for group in groups]
+    taken: list[int] = []
+    for number, size in enumerate(sizes):
+        if size <= wanted:
+            taken.append(number)
+            wanted -= size
+    rest = [number for number in range(len(sizes)) if number not in set(taken)]
+    if wanted and len(rest) > 1:
+        taken.append(min(rest, key=lambda number: (sizes[number], number)))
+    return taken
+
+
+def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
+    """Pairs worth comparing: the same passages, or a gram in common that is no boilerplate."""
+    by_passages: dict[bytes, int] = {}
+    holders: dict[int, list[int]] = defaultdict(list)
+    for number, held in enumerate(documents):
+        first = by_passages.setdefault(held.passages, number)
+        if first != number:
+            yield first, number
+        for gram in held.grams:
+            holders[gram].append(number)
+    # The grams of a passage are mostly held by the same questions: each such set is looked at once.
+    for together in sorted({tuple(h) for h in holders.values() if 1 < len(h) <= BOILERPLATE}):
+        for at, one in enumerate(together):
+            for other in together[at + 1 :]:
+                yield one, other
+
+
+def _root(parents: list[int], number: int) -> int:
+    while parents[number] != number:
+        parents[number] = parents[parents[number]]
+        number = parents[number]
+    return number
+
+
+def _number(words: str) -> int:
+    return int.from_bytes(hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=8).digest())

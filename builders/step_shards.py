@@ -1,0 +1,268 @@
+"""Resumable making of steps: a chunk of verified questions becomes one file of rows and refusals.
+
+As in `shards`, a file is named by the digest of all that can change it, so that whoever is killed
+and started again repeats only unfinished chunks.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from builders.composition import Candidate
+from builders.shards import code_digest, write_atomically
+from builders.step_features import check_row
+from builders.step_questions import prepared
+from builders.step_rows import Made, Refused, StepRow
+from safe_stepwise.records import (
+    Feedback,
+    Hop,
+    Label,
+    Passage,
+    Question,
+    Step,
+    SupportingFact,
+    Triple,
+    identity,
+)
+
+CHUNK_QUESTIONS = 100
+"""Part of a file's identity, hence no option."""
+
+NO_PATH = "no path"
+
+
+class Maker(Protocol):
+    """Makes step rows of verified questions; picklable if it has ``own_processes``."""
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column and on the card: nothing private."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that can change a row, private or not."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether rows come from a script where a model is meant to answer."""
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
+
+    def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
+        """What came of each question, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepJob:
+    """One chunk: verified rows of one split, and all that its file depends on."""
+
+    benchmark: str
+    split: str
+    rows: tuple[dict[str, Any], ...]
+    maker: Maker
+    seed: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class StepShard:
+    """What came of a chunk, without the rows themselves.
+
+    ``passing`` are the questions with an ideal trajectory.
+    """
+
+    path: Path
+    candidates: tuple[Candidate, ...]
+    passing: tuple[str, ...]
+    refused: tuple[Refused, ...]
+    cached: bool
+
+
+def step_job(
+    benchmark: str, split: str, rows: Sequence[dict[str, Any]], maker: Maker, seed: int, work: Path
+) -> StepJob:
+    """A chunk with its file's name under ``work``."""
+    content = [code_digest(), maker.identity, maker.name, benchmark, split, seed, list(rows)]
+    path = work / f"{benchmark}-{split}-{identity(content)[:24]}.jsonl.gz"
+    return StepJob(benchmark, split, tuple(rows), maker, seed, path)
+
+
+def process(job: StepJob) -> StepShard:
+    """Make one chunk's rows and store them, or find them stored.
+
+    Raises whatever the maker does wrong, with the chunk's first question as a note. A row that is
+    not valid is a `Refused`, not an error.
+    """
+    shard = stored(job)
+    if shard is not None:
+        return shard
+    pairs, refused = _pairs(job)
+    try:
+        made = job.maker.make_all([pair for pair in pairs if pair[1].reasoning_path])
+    except Exception as error:
+        error.add_note(f"in {job.benchmark} {job.split}, questions from {job.rows[0]['id']!r} on")
+        raise
+    if len(made) != sum(bool(label.reasoning_path) for _, label in pairs):
+        raise AssertionError(f"{len(made)} results for {len(pairs)} questions")
+    checked = []
+    for one in made:
+        rows, bad = _checked(one.rows)
+        refused += [*one.refused, *bad]
+        checked.append(rows)
+    _store(job, checked, refused)
+    return _summary(job.benchmark, job.path, cached=False)
+
+
+def stored(job: StepJob) -> StepShard | None:
+    """The chunk of an earlier run. One that cannot be read (a broken disk) is made again."""
+    try:
+        return _summary(job.benchmark, job.path, cached=True)
+    except (OSError, EOFError, ValueError):
+        return None
+
+
+def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
+    """The rows of a chunk with these ids."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            content = json.loads(line)
+            if ids.isdisjoint(row["id"] for row in content["rows"]):
+                continue
+            questions = [_question(q) for q in content["questions"]]
+            for row in content["rows"]:
+                if row["id"] in ids:
+                    yield StepRow(
+                        questions[row["question"]],
+                        tuple(Step(*step) for step in row["previous"]),
+                        Step(*row["step"]),
+                        Feedback(*row["feedback"]),
+                        row["origin"],
+                        row["teacher"],
+                    )
+
+
+def _pairs(job: StepJob) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+    pairs, refused = [], []
+    for row in job.rows:
+        try:
+            question, label = prepared(row, job.benchmark, job.split, job.seed)
+        except ValueError as error:
+            refused.append(Refused(job.benchmark, row["id"], "", None, str(error)))
+            continue
+        pairs.append((question, label))
+        if not label.reasoning_path:
+            refused.append(Refused(job.benchmark, row["id"], "", None, NO_PATH))
+    return pairs, refused
+
+
+def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
+    """The rows that can be published, each once, without those of which two labels are claimed."""
+    sound: dict[str, StepRow] = {}
+    labels: dict[Any, set[str]] = {}
+    refused = []
+    for row in rows:
+        try:
+            check_row(row)
+        except ValueError as error:
+            refused.append(_refused(row, f"not a valid row: {error}"))
+            continue
+        id_ = row.id
+        if id_ in sound:
+            refused.append(_refused(row, "the same row again"))
+            continue
+        sound[id_] = row
+        labels.setdefault(_asked(row), set()).add(row.feedback.error_type)
+    kept = []
+    for row in sound.values():
+        said = labels[_asked(row)]
+        if len(said) == 1:
+            kept.append(row)
+        else:
+            refused.append(_refused(row, f"two labels for one step: {', '.join(sorted(said))}"))
+    return kept, refused
+
+
+def _asked(row: StepRow) -> Any:
+    return (row.question.passages, row.previous, row.step)
+
+
+def _refused(row: StepRow, reason: str) -> Refused:
+    question, step = row.question, row.step
+    return Refused(
+        question.benchmark,
+        question.id,
+        row.feedback.error_type if row.origin != "ideal" else "",
+        step.number,
+        " ".join(reason.split()),
+        step.text,
+    )
+
+
+def _store(job: StepJob, made: Sequence[Sequence[StepRow]], refused: Sequence[Refused]) -> None:
+    ids = [[row.id for row in rows] for rows in made]
+    head = {
+        "candidates": [
+            [id_, row.question.id, row.feedback.error_type, row.step.number, row.origin]
+            for rows, known in zip(made, ids, strict=True)
+            for row, id_ in zip(rows, known, strict=True)
+        ],
+        "passing": [
+            rows[0].question.id for rows in made if any(row.origin == "ideal" for row in rows)
+        ],
+        "refused": [astuple(one) for one in refused],
+    }
+    lines = [head, *(_line(rows, known) for rows, known in zip(made, ids, strict=True) if rows)]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    write_atomically(job.path, gzip.compress(text.encode(), compresslevel=1))
+
+
+def _line(rows: Sequence[StepRow], ids: Sequence[str]) -> dict[str, Any]:
+    questions: list[Question] = []
+    content = []
+    for row, id_ in zip(rows, ids, strict=True):
+        if row.question not in questions:
+            questions.append(row.question)
+        content.append(
+            {
+                "id": id_,
+                "question": questions.index(row.question),
+                "previous": [astuple(step) for step in row.previous],
+                "step": astuple(row.step),
+                "feedback": astuple(row.feedback),
+                "origin": row.origin,
+                "teacher": row.teacher,
+            }
+        )
+    return {"questions": [asdict(question) for question in questions], "rows": content}
+
+
+def _summary(benchmark: str, path: Path, *, cached: bool) -> StepShard:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        head = json.loads(next(lines, ""))
+    return StepShard(
+        path=path,
+        candidates=tuple(Candidate(id_, benchmark, *rest) for id_, *rest in head["candidates"]),
+        passing=tuple(head["passing"]),
+        refused=tuple(Refused(*one) for one in head["refused"]),
+        cached=cached,
+    )
+
+
+def _question(content: dict[str, Any]) -> Question:
+    lists = {
+        "passages": [Passage(p["title"], tuple(p["sentences"]), p["is_gold"])
+                     for p in content["passages"]],
+        "supporting_facts": [SupportingFact(**fact) for fact in content["supporting_facts"]],
+        "evidence": [Triple(**triple) for triple in content["evidence"]],
+        "decomposition": [Hop(**hop) for hop in content["decomposition"]],
+        "aliases": content["aliases"],
+    }  # fmt: skip
+    return Question(**{**content, **{name: tuple(items) for name, items in lists.items()}})

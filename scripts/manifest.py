@@ -1,0 +1,154 @@
+"""Release manifests: what a release is made of, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from builders.benchmarks import BENCHMARKS
+from builders.collect import EVALUATION_SIZE
+from builders.composition import Composition
+from builders.step_collect import MAX_LENGTH
+from safe_stepwise.errors import UserError
+from scripts.build_verified import known_version
+from scripts.cli import one_of
+from scripts.teacher import known_teacher
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEntry:
+    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source."""
+
+    benchmark: str
+    input: str
+    split: str
+    teacher: str = "annotations"
+    sha256: str | None = None
+    limit: int | None = None
+    on_error: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class StepsEntry:
+    """``verifier_steps``: what the verifier set is composed of, and who makes its steps."""
+
+    composition: Composition
+    teacher: str = "annotations"
+    test_share: float = 0.1
+    max_length: int = MAX_LENGTH
+    pool: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A release manifest; ``sha256`` is the file's own digest."""
+
+    path: Path
+    sha256: str
+    version: str
+    seed: int
+    evaluation_size: int
+    builds: tuple[BuildEntry, ...]
+    verifier_steps: StepsEntry | None = None
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
+    import yaml
+
+    try:
+        content = path.read_bytes()
+        values = yaml.safe_load(content)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML ({error})") from None
+    required = {"version": str, "seed": int, "builds": list}
+    names = {**required, "evaluation_size": int, "verifier_steps": dict}
+    _check_keys(path, "", values, names, required)
+    evaluation_size = values.get("evaluation_size", EVALUATION_SIZE)
+    if not values["builds"]:
+        raise UserError(f"{path}: builds: name at least one")
+    if evaluation_size < 1:
+        raise UserError(f"{path}: evaluation_size: has to be 1 or more")
+    known_version(values["version"])
+    builds = tuple(
+        _entry(path, f"builds[{number}].", entry) for number, entry in enumerate(values["builds"])
+    )
+    for number, entry in enumerate(builds):
+        if (entry.benchmark, entry.split) in {(b.benchmark, b.split) for b in builds[:number]}:
+            raise UserError(f"{path}: builds[{number}]: {entry.benchmark} {entry.split} again")
+    return Manifest(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        version=values["version"],
+        seed=values["seed"],
+        evaluation_size=evaluation_size,
+        builds=builds,
+        verifier_steps=_steps_entry(path, values.get("verifier_steps"), builds),
+    )
+
+
+def _steps_entry(path: Path, values: Any, builds: Sequence[BuildEntry]) -> StepsEntry | None:
+    """The entry ``verifier_steps``; ``per_benchmark`` maps names to ``{rows, questions}``."""
+    if values is None:
+        return None
+    where = "verifier_steps."
+    shares = {"ideal": float, "test_share": float}
+    numbers = {"rows": int, "questions": int, "refined": int, "max_length": int, "pool": int}
+    types = {**numbers, **shares, "per_benchmark": dict, "teacher": str}
+    _check_keys(path, where, values, types, required=["rows"])
+    parts = values.get("per_benchmark")
+    for name, part in (parts or {}).items():
+        one_of(str(name), [b.benchmark for b in builds], f"{path}: {where}per_benchmark")
+        needed = {"rows": int, "questions": int}
+        _check_keys(path, f"{where}per_benchmark.{name}.", part, needed, required=needed)
+    chosen = {
+        key: values[key] for key in ("rows", "questions", "ideal", "refined") if key in values
+    }
+    if parts is not None:
+        chosen["per_benchmark"] = {n: (p["rows"], p["questions"]) for n, p in parts.items()}
+    try:
+        composition = Composition(**chosen)
+    except UserError as error:
+        raise UserError(f"{path}: {where.rstrip('.')}: {error}") from None
+    others = {k: values[k] for k in ("teacher", "test_share", "max_length", "pool") if k in values}
+    entry = StepsEntry(composition, **others)
+    known_teacher(entry.teacher, where=f"{path}: {where}teacher")
+    if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):
+        raise UserError(f"{path}: {where}max_length and {where}pool have to be 1 or more")
+    if not 0 < entry.test_share < 1:
+        raise UserError(f"{path}: {where}test_share: a share lies between 0 and 1")
+    return entry
+
+
+def _entry(path: Path, where: str, values: Any) -> BuildEntry:
+    names = {field.name: int if field.name == "limit" else str for field in fields(BuildEntry)}
+    required = [field.name for field in fields(BuildEntry) if field.default is MISSING]
+    _check_keys(path, where, values, names, required)
+    entry = BuildEntry(**values)
+    one_of(entry.benchmark, BENCHMARKS, f"{path}: {where}benchmark")
+    one_of(entry.split, ("train", "validation"), f"{path}: {where}split")
+    known_teacher(entry.teacher, where=f"{path}: {where}teacher")
+    one_of(entry.on_error, ("stop", "keep"), f"{path}: {where}on_error")
+    if entry.limit is not None and entry.limit < 1:
+        raise UserError(f"{path}: {where}limit: has to be 1 or more")
+    return entry
+
+
+def _check_keys(
+    path: Path, where: str, values: Any, types: Mapping[str, type], required: Sequence[str] | Any
+) -> None:
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: {where.rstrip('.') or 'the whole'}: has to be a mapping of keys")
+    for key, value in values.items():
+        one_of(str(key), types, f"{path}: key {where}{key}:")
+        fits = isinstance(value, int | float if types[key] is float else types[key])
+        if not fits or isinstance(value, bool):
+            raise UserError(f"{path}: {where}{key}: has to be of type {types[key].__name__}")
+    for key in required:
+        if key not in values:
+            raise UserError(f"{path}: {where}{key}: is missing")

@@ -1,0 +1,36 @@
+"""What makes the steps of the verifier set, by the spec that ``--teacher`` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from builders.step_shards import Maker
+from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from safe_stepwise.errors import UserError
+from scripts.teacher import known_teacher
+
+
+def known_maker(
+    spec: str,
+    seed: int = 0,
+    cache: Path | None = None,
+    in_flight: int = IN_FLIGHT,
+    *,
+    where: str = "--teacher",
+) -> Maker:
+    """The maker of a spec; raises ``UserError`` for one that there is not.
+
+    Specs, ``cache`` and ``in_flight`` are those of `scripts.teacher`.
+    """
+    teachers = known_teacher(spec, cache, in_flight, where=where)
+    # Imported here, as they load the vocabulary of templates.
+    from builders.model_steps import ModelMaker
+    from builders.step_making import AnnotationsMaker
+
+    if not isinstance(teachers, LLMTeachers):
+        return AnnotationsMaker(seed)
+    if spec.partition(":")[0] == "symbolic":
+        raise UserError(
+            f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"
+        )
+    return ModelMaker(teachers.spec, teachers.cache, seed, in_flight)

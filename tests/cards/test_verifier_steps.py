@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import copy
+import html
+import struct
+from typing import Any
+
+import pytest
+from huggingface_hub import DatasetCard
+
+from cards import figures, verifier_steps
+from safe_stepwise.taxonomy import ERROR_TYPES
+
+INFO = [{"config_name": "steps", "features": [{"name": "id", "dtype": "string"}]}]
+EVIL = "</details>\n\n# Big | <script> `code` [x](y) **b** _i_ <!-- \u2028"
+
+
+def split_files(split: str, rows: int) -> dict[str, Any]:
+    return {"split": split, "rows": rows, "bytes": 10, "arrow_bytes": 20, "files": []}
+
+
+def example(error_type: str, origin: str) -> dict[str, Any]:
+    return {
+        "id": "ab" * 16,
+        "benchmark": "musique",
+        "question": EVIL,
+        "passages": [{"title": EVIL, "text": EVIL}],
+        "previous_steps": [f"Step 1: {EVIL}"],
+        "current_step": f"Step 2: {EVIL}",
+        "error_type": error_type,
+        "diagnosis": EVIL,
+        "guidance": EVIL,
+        "origin": origin,
+    }
+
+
+def statistics(**changes: Any) -> dict[str, Any]:
+    return {
+        "version": "v0.3.0",
+        "seed": 5,
+        "teacher": "annotations",
+        "simulated": False,
+        "composition": {"rows": 330, "questions": 77, "ideal": 0.31, "refined": 0},
+        "test_share": 0.1,
+        "pool": None,
+        "rows": 331,
+        "questions": 77,
+        "splits": {"train": {"rows": 300, "questions": 70}, "test": {"rows": 31, "questions": 7}},
+        "benchmarks": {
+            "musique": {"rows": 331, "questions": 77, "ideal": 101, "injected": 230, "refined": 0}
+        },
+        "origins": {
+            "train": {"ideal": 91, "injected": 209, "refined": 0},
+            "test": {"ideal": 10, "injected": 21, "refined": 0},
+        },
+        "types": {
+            "musique": {
+                **{entry.name: {"train": 20, "test": 3} for entry in ERROR_TYPES},
+                "Correct": {"train": 91, "test": 10},
+            }
+        },
+        "positions": {
+            "1": {"ideal": 50, "injected": 100, "refined": 0},
+            "2": {"ideal": 51, "injected": 130, "refined": 0},
+        },
+        "missing_evidence": {"train": 41, "test": 2},
+        "trajectories": {"musique": {"questions": 99, "passing": 88}},
+        "refused": {"": {"no path": 11}, "Off-topic": {"another | error": 1_234}},
+        "kept_out": {"musique": {"questions": 13, "rows": 456}},
+        "shortfalls": {"musique": {"Logical Fallacy": 9}},
+        "groups": {"groups": 60, "largest": 4},
+        "lengths": {"method": "bytes", "tokenizer": None, "max_length": 8192, "longest": 7_777},
+        "verified": [
+            {
+                "benchmark": "musique",
+                "split": "train",
+                "version": "v0.3.0",
+                "source": {"name": "m|q.jsonl", "digest": "ab" * 32, "synthetic": False},
+                "teacher": "annotations",
+                "simulated": False,
+                "verified": 120,
+                "digest": "cd" * 32,
+                "license": "cc-by-4.0",
+                "homepage": "https://example.org/musique",
+                "citation": "@article{someone2020,\n  title = {Questions}\n}",
+                "code_sha256": "ef" * 32,
+            }
+        ],
+        "files": {
+            name: {"train": split_files("train", 300), "test": split_files("test", 31)}
+            for name in ("missing_evidence", "prompt_completion", "steps")
+        },
+        "examples": [example("Correct", "ideal"), example("Off-topic", "injected")],
+        "prompt_sha256": "12" * 32,
+        "libraries": {"datasets": "5.2.0"},
+        "code_sha256": "34" * 32,
+        **changes,
+    }
+
+
+def readme(**changes: Any) -> str:
+    return verifier_steps.files(statistics(**changes), INFO)["README.md"].decode()
+
+
+def test_the_yaml_is_what_the_hub_reads() -> None:
+    data = DatasetCard(readme()).data.to_dict()
+    assert data["license"] == "cc-by-4.0"
+    assert data["dataset_info"] == INFO
+    configs = {c["config_name"]: c for c in data["configs"]}
+    assert [*configs] == ["steps", "prompt_completion", "missing_evidence"]
+    assert configs["steps"]["default"] is True
+    assert all("default" not in configs[name] for name in configs if name != "steps")
+    assert configs["steps"]["data_files"][1]["path"] == "data/steps/test-*.parquet"
+    assert data["size_categories"] == ["n<1K"]
+
+
+def test_every_figure_is_the_runs() -> None:
+    text = readme()
+    assert "331 rows of 77 questions" in text
+    assert "| musique | 331 | 77 | 101 | 230 | 0 |" in text
+    assert "| test | 31 | 7 | 10 | 21 | 0 |" in text
+    for entry in ERROR_TYPES:
+        assert f"| {entry.category} | {entry.name} | 23 | 20 | 3 |" in text
+    assert "| Correct | Correct | 101 | 91 | 10 |" in text
+    assert "| musique | 99 | 88 |" in text
+    assert "| ideal | no path | 11 |" in text
+    assert "| Off-topic | another \\| error | 1,234 |" in text
+    assert "musique 13 questions with 456 rows" in text
+    assert "Fewer than wanted of musique, with others in their place: Logical Fallacy 9." in text
+    assert "60 groups, the largest of 4 questions" in text
+    assert "43 steps from questions with one gold passage removed" in text
+    assert "12" * 32 in text
+    assert "Seed 5, 31% ideal steps wanted, 10% of the rows" in text
+    assert "@article{someone2020," in text
+    assert "imulated" not in text
+    assert "ynthetic" not in text
+
+
+def test_changed_statistics_change_the_card() -> None:
+    """No number on the card stands in the template."""
+    plain = readme()
+    for key in ("rows", "questions", "seed", "test_share", "kept_out", "groups", "lengths"):
+        changed = copy.deepcopy(statistics()[key])
+        if isinstance(changed, dict):
+            inner = next(iter(changed.values())) if key == "kept_out" else changed
+            for name, value in inner.items():
+                inner[name] = value + 1 if isinstance(value, int) else value
+        else:
+            changed = changed + 1 if isinstance(changed, int) else changed * 2
+        assert readme(**{key: changed}) != plain
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ({"method": "bytes", "tokenizer": None}, "7,777 bytes, which bounds its tokens"),
+        ({"method": "tokens", "tokenizer": "ns/name"}, "7,777 tokens, counted with ns/name"),
+        ({"method": "estimate", "tokenizer": None}, "lengths were estimated, not counted"),
+    ],
+)
+def test_it_says_how_lengths_are_known(lengths: dict[str, Any], expected: str) -> None:
+    text = readme(lengths={"max_length": 8192, "longest": 7_777, **lengths})
+    assert expected in text
+    assert "the build allows 8,192." in text
+
+
+def test_rows_are_shown_as_text_that_can_break_nothing() -> None:
+    text = readme()
+    assert text.count("</details>") == text.count("<details>") == 2
+    assert "<script>" not in text
+    assert "# Big" not in text
+    shown = verifier_steps.shown(EVIL)
+    assert html.unescape(shown) == EVIL
+    assert not set(shown) & set("<>|`*_[]()\n")
+
+
+def test_simulated_makers_and_synthetic_questions_are_named_as_such() -> None:
+    assert "The steps of this dataset were made by a script" in readme(simulated=True)
+    build = statistics()["verified"][0]
+    assert "**Simulated teacher.** Labels of musique train" in readme(
+        verified=[{**build, "simulated": True}]
+    )
+    synthetic = {**build, "source": {**build["source"], "synthetic": True}}
+    assert "**Synthetic data.**" in readme(verified=[synthetic])
+
+
+def test_a_missing_figure_is_an_error() -> None:
+    lacking = statistics()
+    del lacking["kept_out"]
+    with pytest.raises(KeyError):
+        verifier_steps.files(lacking, INFO)
+
+
+def test_figures_are_pngs_of_the_same_bytes() -> None:
+    one, two = (verifier_steps.files(statistics(), INFO) for _ in range(2))
+    for name in ("images/types.png", "images/positions.png"):
+        assert one[name] == two[name]
+        assert one[name].startswith(b"\x89PNG")
+        width, height = struct.unpack(">II", one[name][16:24])
+        assert width > 400
+        assert height > 300
+        assert b"Software" not in one[name]
+    positions = {"1": {"ideal": 1, "injected": 9, "refined": 4}}
+    assert figures.positions_histogram(positions) != one["images/positions.png"]
+
+
+def test_a_figure_stands_without_rare_types_and_many_positions() -> None:
+    assert figures.types_ring({"Correct": 10_000, "Off-topic": 1})
+    assert figures.positions_histogram({str(n): {"ideal": n} for n in range(1, 15)})
