@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-vllm lint format bench clean
+.PHONY: help demo test test-vllm lint format bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -24,6 +24,9 @@ $(VENV)/base.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/base.stamp
+
+help:
+	@sed -n '/^#/!q;s/^# //p' Makefile
 
 demo: $(VENV)/base.stamp
 	$(BIN)/python -m scripts.demo

@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 from tqdm import tqdm
 
 from builders import features
 from builders.benchmarks import sources
+from builders.benchmarks.fields import OTHER_BENCHMARK
 from builders.benchmarks.synthetic import Spec, parse_spec
 from builders.executors import Engine, Slurm, Work, prepare
 from builders.shards import (
@@ -37,6 +37,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 
 SPLITS = ("train", "validation")
+EVALUATION_SIZE = 1_000
+_BAR_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Build:
     """Parts of the work, for the other engines; as many as workers if not said."""
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
-    evaluation_size: int = 1_000
+    evaluation_size: int = EVALUATION_SIZE
     sha256: str | None = None
     """Digest that the source must have."""
     keep_work: bool = False
@@ -147,12 +149,7 @@ def collect(plan: Build, done: Collected) -> None:
     seen: dict[str, str] = {}
     (plan.work / "shards").mkdir(exist_ok=True)
     total = _total(plan) if plan.engine == "local" else _prepare(plan)
-    # Delayed, so that a mistake which shows at once prints its one line and nothing else.
-    with (
-        (plan.work / "rejects.jsonl").open("wb") as rejects,
-        tqdm(total=total, unit="row", desc=f"{plan.benchmark} {plan.split}", delay=1) as bar,
-        _telling(bar, plan, done),
-    ):
+    with (plan.work / "rejects.jsonl").open("wb") as rejects, _telling(plan, done, total):
         jobs = _jobs(plan)
         results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
         try:
@@ -167,7 +164,6 @@ def collect(plan: Build, done: Collected) -> None:
                 done.cached += shard.rows if shard.cached else 0
                 done.rejected += len(found)
                 done.replies.update(shard.replies)
-                bar.update(shard.rows)
         finally:
             results.close()
     if done.rows and done.rejected == done.rows:
@@ -200,16 +196,24 @@ def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
 
 
 @contextmanager
-def _telling(bar: tqdm[NoReturn], plan: Build, done: Collected) -> Iterator[None]:
-    """Say on the bar, twice a second, how rows and requests stand."""
+def _telling(plan: Build, done: Collected, total: int | None) -> Iterator[None]:
+    """Say on a bar, twice a second and at the end, how rows and requests stand.
+
+    It begins late, so that a mistake which shows at once prints its one line and nothing else.
+    """
     over = threading.Event()
 
     def tell() -> None:
-        while not over.wait(0.5):
-            owed = "?" if bar.total is None else max(int(bar.total) - done.rows, 0)
-            counts = f"done {done.rows - done.cached} cached {done.cached} failed {done.rejected}"
-            asked = plan.teacher.progress()
-            bar.set_postfix_str(f"{counts} owed {owed}{'; ' if asked else ''}{asked}")
+        if over.wait(_BAR_AFTER_S):
+            return
+        with tqdm(total=total, unit="row", desc=f"{plan.benchmark} {plan.split}") as bar:
+            bar.start_t -= _BAR_AFTER_S
+            is_over = False
+            while not is_over:
+                is_over = over.wait(0.5)
+                bar.set_postfix_str(_standing(plan, done, total), refresh=False)
+                if not bar.update(done.rows - bar.n):
+                    bar.refresh()
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -218,6 +222,13 @@ def _telling(bar: tqdm[NoReturn], plan: Build, done: Collected) -> Iterator[None
     finally:
         over.set()
         thread.join()
+
+
+def _standing(plan: Build, done: Collected, total: int | None) -> str:
+    owed = "?" if total is None else max(total - done.rows, 0)
+    counts = f"done {done.rows - done.cached} cached {done.cached} failed {done.rejected}"
+    asked = plan.teacher.progress()
+    return f"{counts} owed {owed}{'; ' if asked else ''}{asked}"
 
 
 def questions(plan: Build) -> Iterator[Question]:
@@ -259,7 +270,6 @@ def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> No
 
 def _cannot_go_on(reject: Reject) -> UserError:
     id_ = "" if reject.id is None else f" (id {reject.id})"
-    return UserError(
-        f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
-        "to put such rows into rejects.jsonl"
-    )
+    mend = "mend the row, or run with --on-error keep to put such rows into rejects.jsonl"
+    is_mended = OTHER_BENCHMARK in reject.reason
+    return UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else f'; {mend}'}")

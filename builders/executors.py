@@ -154,7 +154,7 @@ def _require(engine: Engine) -> None:
         except ImportError:
             raise UserError(
                 f"--engine {engine.name} needs {module}: "
-                "pip install 'safe-stepwise[distributed]', or leave --engine out"
+                "pip install -e '.[distributed]', or leave --engine out"
             ) from None
 
 

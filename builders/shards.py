@@ -11,16 +11,10 @@ import asyncio
 import functools
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for_futures
 from dataclasses import asdict, dataclass, field, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +27,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import RawRow, decode
 from builders.benchmarks.synthetic import Spec, generate
 from builders.features import label_to_row, question_sha256, question_to_row
+from builders.pool import in_order
 from builders.teachers import Teacher, Teachers
 from builders.verification import verify
 from safe_stepwise.errors import RowError
@@ -163,48 +158,8 @@ def run(jobs: Iterable[Job], *, workers: int) -> Generator[tuple[Job, Shard], No
     Jobs are drawn only a few ahead of the results, which bounds the memory. Finished shards stay
     when the consumer stops or an error ends the run.
     """
-    if workers == 1:
-        for job in jobs:
-            yield job, process_chunk(job)
-        return
-    pending: deque[tuple[Job, Future[Shard]]] = deque()
-    pool: Executor | None = None
-    try:
-        for job in jobs:
-            pool = pool or _pool(job, workers)
-            pending.append((job, pool.submit(process_chunk, job)))
-            if len(pending) >= 2 * workers + 2:
-                yield _first(pending)
-        while pending:
-            yield _first(pending)
-    finally:
-        if pool is not None:
-            if isinstance(pool, ThreadPoolExecutor):
-                _abandon([future for _, future in pending])
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _abandon(running: list[Future[Shard]]) -> None:
-    """End threads that wait for a server, which would wait on after an interrupt."""
-    for future in running:
-        future.cancel()
-    while wait_for_futures(running, timeout=0.05).not_done:
-        event_loop.cancel_all()
-
-
-def _first(pending: deque[tuple[Job, Future[Shard]]]) -> tuple[Job, Shard]:
-    job, future = pending[0]
-    shard = future.result()
-    pending.popleft()
-    return job, shard
-
-
-def _pool(job: Job, workers: int) -> Executor:
-    if not job.teacher.own_processes:
-        return ThreadPoolExecutor(workers)
-    # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+    return in_order(
+        process_chunk, jobs, workers=workers, own_processes=lambda job: job.teacher.own_processes
     )
 
 
@@ -345,16 +300,3 @@ def _as_bytes(payload: Any) -> bytes:
         return payload
     text = payload if isinstance(payload, str) else canonical_json(payload)
     return text.encode("utf-8", "surrogatepass")
-
-
-def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it when it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _exit_after(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)

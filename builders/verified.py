@@ -6,6 +6,7 @@ accumulate: a build replaces its own benchmark and split and keeps the rest.
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections import Counter
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from builders import features, folders
 from builders.benchmarks import BENCHMARKS
 from builders.collect import Build, Collected, collect, source_of
+from builders.dataset_info import dataset_info
 from builders.evaluation_sample import EvaluationSample
 from builders.parquet import SplitFiles, SplitWriter
 from builders.shards import code_digest, read_shard, write_atomically
@@ -70,11 +72,31 @@ def _build(plan: Build, cards: Mapping[str, Card], done: Collected) -> Statistic
     release = plan.work / "release"
     shutil.rmtree(release, ignore_errors=True)
     statistics = _write(plan, source, done, release)
+    _refuse_unjudged(plan, done, statistics)
     content = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     for name in (VERIFIED, NOISE_LABELS):
         _merge(plan, release / name, content, cards[name])
     _publish(plan, release)
     return statistics
+
+
+def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> None:
+    """Raise ``UserError`` if a model judged nothing; its replies stay, and so what failed is owed.
+
+    Replies that can't be read are no work to keep: another cache is to be asked for others.
+    """
+    if not done.replies or statistics.unparsed < statistics.rows - statistics.rejected:
+        return
+    shards = (read_shard(path) for path, _ in done.finished)
+    *_, last = (reason for shard in shards for reason in shard.column("explanation").to_pylist())
+    mend = "mend that and run the same command again: only what failed is asked"
+    if not done.replies["failed"]:
+        shutil.rmtree(plan.work)
+        mend = "to have it asked again, run with another --cache (or try another model)"
+    raise UserError(
+        f"{plan.teacher.name}: none of the {statistics.unparsed} rows could be judged, and nothing "
+        f"was published; the last: {last.rstrip('.')}; {mend}"
+    )
 
 
 def _publish(plan: Build, release: Path) -> None:
@@ -199,29 +221,11 @@ def _merge(plan: Build, dataset: Path, statistics: str, card: Card) -> None:
 
 def _dataset_info(builds: Sequence[Mapping[str, Any]], dataset: str) -> list[dict[str, Any]]:
     """The ``dataset_info`` entries of a README: every config with features and split sizes."""
-    from datasets import DatasetInfo, SplitDict, SplitInfo
-    from datasets.info import DatasetInfosDict
-    from huggingface_hub import DatasetCardData
-
-    splits: dict[str, list[dict[str, Any]]] = {}
+    splits: dict[str, list[Mapping[str, Any]]] = {}
     for entry in builds:
         for config, files in entry["files"][dataset].items():
-            if files["rows"]:
-                splits.setdefault(config, []).append(files)
-    infos = DatasetInfosDict()
-    for config, parts in splits.items():
-        sizes = {p["split"]: SplitInfo(p["split"], p["arrow_bytes"], p["rows"]) for p in parts}
-        infos[config] = DatasetInfo(
-            config_name=config,
-            features=_features(dataset, config),
-            splits=SplitDict(sizes),
-            download_size=sum(part["bytes"] for part in parts),
-            dataset_size=sum(part["arrow_bytes"] for part in parts),
-        )
-    data = DatasetCardData()
-    infos.to_dataset_card_data(data)
-    entries = data.get("dataset_info") or []
-    return [dict(e) for e in (entries if isinstance(entries, list) else [entries])]
+            splits.setdefault(config, []).append(files)
+    return dataset_info(splits, functools.partial(_features, dataset))
 
 
 def _features(dataset: str, config: str) -> Any:

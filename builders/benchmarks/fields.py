@@ -20,6 +20,9 @@ _TELLTALE_FIELDS = (
     ("level", "hotpotqa"),
 )
 
+OTHER_BENCHMARK = "try --benchmark"
+"""In a reason that needs no other advice."""
+
 
 def looks_like(row: Mapping[str, Any]) -> str | None:
     """The benchmark whose tell-tale field the row has, or None.
@@ -35,7 +38,7 @@ def refuse_other_benchmark(row: Mapping[str, Any], benchmark: str) -> None:
     other = looks_like(row)
     if other is not None and other != benchmark:
         raise RowError(
-            f"this looks like a {other} row, not a {benchmark} one: try --benchmark {other}"
+            f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}"
         )
 
 

@@ -27,7 +27,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Account, Client
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.reading import clean
@@ -106,12 +106,12 @@ class LLMTeachers:
         return LLMTeacher(self.client, self.name)
 
     def progress(self) -> str:
-        """Requests done, answered from the cache, failed, owed; tokens so far."""
-        a = self.client.total()
+        """Paths proposed (a question's last reply), requests and tokens so far."""
+        a, paths = self.client.total(), self.client.accounts.get("path", Account())
         return (
-            f"requests: done {a.answered} cached {a.hits} failed {a.failed} "
-            f"owed {a.owed}; tokens {tqdm.format_sizeof(a.prompt)} in (of which cached "
-            f"{tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
+            f"paths {paths.answered + paths.hits}; requests: done {a.answered} cached {a.hits} "
+            f"failed {a.failed} under way {a.owed}; tokens {tqdm.format_sizeof(a.prompt)} in (of "
+            f"which cached {tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
         )
 
     def check(self) -> None:

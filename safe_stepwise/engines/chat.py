@@ -19,9 +19,7 @@ from safe_stepwise.errors import UserError
 def need(engine: str, library: str, extra: str, *modules: str) -> None:
     """Raise ``UserError`` if the modules that an engine stands on are not installed."""
     if any(find_spec(module) is None for module in modules):
-        raise UserError(
-            f"the {engine} engine needs {library}: pip install 'safe-stepwise[{extra}]'"
-        )
+        raise UserError(f"the {engine} engine needs {library}: pip install -e '.[{extra}]'")
 
 
 class Chat:

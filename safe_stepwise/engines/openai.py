@@ -12,6 +12,8 @@ import functools
 import json
 import os
 import re
+import socket
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
@@ -29,24 +31,20 @@ TIMEOUT_S = 600.0
 CHECK_TIMEOUT_S = 30.0
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
+_HERE = ("localhost", "127.0.0.1", "::1")
+_NO_KEY = "none"
 
 
 class OpenAIEngine:
     """See the module docstring; ``timeout`` is that of one call, in seconds.
 
-    Raises ``UserError`` without the extra, and for an address or key that can't be one.
+    Raises ``UserError`` for an address or key that can't be one; without the extra only when it is
+    to answer, as an estimate needs no more than its name.
     """
 
     simulated = False
 
     def __init__(self, model: str, base_url: str | None = None, *, timeout: float | None = None):
-        try:
-            import aiohttp  # noqa: F401  # its transport, which a bare `pip install openai` lacks
-            import openai
-        except ImportError:
-            raise UserError(
-                "the openai engine needs its client: pip install 'safe-stepwise[openai]'"
-            ) from None
         self.model = model
         self.name = f"openai:{model}"
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
@@ -57,25 +55,39 @@ class OpenAIEngine:
             "model": model,
             "base_url": self.base_url,
         }
-        self._errors = openai
+
+    @functools.cached_property
+    def _library(self) -> Any:
+        try:
+            import aiohttp  # noqa: F401  # its transport, which a bare `pip install openai` lacks
+            import openai
+        except ImportError:
+            raise UserError(
+                "the openai engine needs its client: pip install -e '.[openai]'"
+            ) from None
+        return openai
 
     @functools.cached_property
     def _client(self) -> openai.AsyncOpenAI:
         """Opened with the first call: until then an engine is only a name."""
-        import openai
-
-        return openai.AsyncOpenAI(
+        client: openai.AsyncOpenAI = self._library.AsyncOpenAI(
             base_url=self.base_url or _HOME,
             api_key=_key(),
             timeout=self.timeout,
             max_retries=0,  # the client of this package retries, counts and backs off
             # The default transport looks through all its connections on every call.
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=self._library.DefaultAioHttpClient(),
         )
+        return client
 
     async def check(self) -> None:
         """Raise ``UserError`` if the server is not there or does not serve the model."""
-        errors, where = self._errors, f"openai:{self.model}@{self.base_url or _HOME}"
+        errors, where = self._library, f"openai:{self.model}@{self.base_url or _HOME}"
+        if self.base_url is None and _key() == _NO_KEY:
+            raise UserError(
+                f"openai:{self.model}: OpenAI's own server wants a key: set OPENAI_API_KEY, or "
+                f"name another server as openai:{self.model}@http://localhost:8000/v1"
+            )
         options: Any = {"timeout": min(self.timeout, CHECK_TIMEOUT_S)}
         try:
             listed: Any = await self._client.get("/models", cast_to=object, options=options)
@@ -85,10 +97,10 @@ class OpenAIEngine:
         except errors.APIStatusError:
             return  # a server without a list of models may well answer
         except errors.APIConnectionError as error:
-            raise UserError(
-                f"{where}: no server answers there ({_fault(error)}); start one with "
-                f"`scripts/serve.sh {self.model}` (vLLM), or correct the address"
-            ) from None
+            mend = "correct the address, or look to your network"
+            if urlsplit(self.base_url or _HOME).hostname in _HERE:
+                mend = f"start one with `scripts/serve.sh {self.model}`, or correct the address"
+            raise UserError(f"{where}: no server answers there ({_fault(error)}); {mend}") from None
         except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass
             raise UserError(
                 f"{where}: what answers there is no OpenAI-compatible server; "
@@ -109,7 +121,7 @@ class OpenAIEngine:
             await client.close()
 
     async def _one(self, request: Request) -> Completion | EngineError:
-        errors = self._errors
+        errors = self._library
         try:
             body = json.dumps(self._body(request), allow_nan=False).encode()
         except ValueError as error:
@@ -125,9 +137,11 @@ class OpenAIEngine:
             status = error.status_code
             transient = status in _TRANSIENT or status >= 500
             wait = _wait(error.response.headers.get("retry-after"))
-            return EngineError(
-                f"HTTP {status}{_said(error)}", transient=transient, retry_after=wait
-            )
+            hint = ""
+            if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
+                hint = " (the address usually ends in /v1)"
+            said = f"HTTP {status}{_said(error)}{hint}"
+            return EngineError(said, transient=transient, retry_after=wait)
         except (errors.APIConnectionError, TimeoutError) as error:
             return EngineError(_fault(error), transient=True)
         except Exception as error:
@@ -197,7 +211,7 @@ def _address(text: str | None) -> str | None:
 
 
 def _key() -> str:
-    key = os.environ.get("OPENAI_API_KEY", "").strip() or "none"
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or _NO_KEY
     if not (key.isascii() and key.isprintable()):
         raise UserError("OPENAI_API_KEY holds characters that no key has; set it anew")
     return key
@@ -220,7 +234,12 @@ def _fault(error: BaseException) -> str:
         error = error.__cause__
     if isinstance(error, TimeoutError):
         return "timed out"
-    return f"connection failed ({type(error).__name__})"
+    if isinstance(error, socket.gaierror):
+        return "no such host"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
+        return os.strerror(error.errno).lower()
+    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    return f"connection failed ({words})"
 
 
 def _said(error: openai.APIStatusError) -> str:

@@ -45,7 +45,8 @@ class Model:
 def open_engine(spec: str) -> Engine:
     """The engine that a spec names, its libraries imported only now.
 
-    Raises ``UserError`` for a spec that can't be read and for a missing extra.
+    Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` asks for
+    its own only when it is to answer).
     """
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
@@ -69,6 +70,8 @@ _EXAMPLES = {
     "mock": "mock:replies.json",
 }
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
+_BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
+"""A host with a port, or whatever else no revision of a model is called."""
 
 
 def _openai(rest: str) -> Engine:
@@ -81,6 +84,10 @@ def _openai(rest: str) -> Engine:
             f"'openai:{rest}' names no model, or its address can't be read: "
             f"write {_EXAMPLES['openai']}"
         )
+    bare = None if address else _BARE_ADDRESS.search(rest)
+    if bare:
+        meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
+        raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
     return OpenAIEngine(model, address[1] if address else None)
 
 

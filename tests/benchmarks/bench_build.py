@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-import psutil
-
-from scripts.cli import table
+from safe_stepwise.errors import UserError
+from scripts.cli import Parser, positive, run, table
 
 ROOT = Path(__file__).parents[2]
 SIZES = (10_000, 40_000, 167_454)
@@ -34,6 +36,8 @@ class Run:
 
 def measure(rows: int, workers: int, split: str) -> Run:
     """Build ``rows`` synthetic rows in a subprocess, sampling the memory of its process tree."""
+    import psutil
+
     with tempfile.TemporaryDirectory(prefix="bench-build-") as output:
         command = [sys.executable, "-m", "scripts.build_verified", "--benchmark", "synthetic"]
         command += ["--input", f"rows={rows},seed=7,noise=0.12", "--split", split]
@@ -49,7 +53,9 @@ def measure(rows: int, workers: int, split: str) -> Run:
         return Run(rows, time.perf_counter() - started, peak)
 
 
-def _resident(root: psutil.Process) -> int:
+def _resident(root: Any) -> int:
+    import psutil
+
     total = 0
     try:
         family = [root, *root.children(recursive=True)]
@@ -63,33 +69,41 @@ def _resident(root: psutil.Process) -> int:
     return total
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Print rows/s, peak memory, and both relative to the smallest size."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sizes", nargs="*", type=int, default=list(SIZES))
-    parser.add_argument("--workers", type=int, default=2)
+    usage = "examples:\n" + "\n".join(f"  {line}" for line in __doc__.strip().splitlines()[2:])
+    parser = Parser(
+        prog="python -m tests.benchmarks.bench_build",
+        description=__doc__.splitlines()[0],
+        epilog=usage,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sizes", nargs="*", type=positive, default=list(SIZES), help="rows")
+    parser.add_argument("--workers", type=positive, default=2, metavar="N")
     parser.add_argument("--split", choices=["train", "validation"], default="train")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if find_spec("psutil") is None:
+        raise UserError("psutil, which measures the memory, is missing: pip install -e '.[dev]'")
     lines: list[tuple[object, ...]] = [
         ("rows", "seconds", "rows/s", "peak MB", "rows x", "time x", "memory x")
     ]
     first = None
     for rows in options.sizes:
-        run = measure(rows, options.workers, options.split)
-        first = first or run
+        made = measure(rows, options.workers, options.split)
+        first = first or made
         lines.append(
             (
-                run.rows,
-                round(run.seconds, 1),
-                round(run.rows / run.seconds),
-                round(run.peak_bytes / 1e6),
-                round(run.rows / first.rows, 2),
-                round(run.seconds / first.seconds, 2),
-                round(run.peak_bytes / first.peak_bytes, 2),
+                made.rows,
+                round(made.seconds, 1),
+                round(made.rows / made.seconds),
+                round(made.peak_bytes / 1e6),
+                round(made.rows / first.rows, 2),
+                round(made.seconds / first.seconds, 2),
+                round(made.peak_bytes / first.peak_bytes, 2),
             )
         )
         print(table(lines), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

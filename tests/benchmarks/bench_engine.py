@@ -1,6 +1,7 @@
 """What our layer costs a call: key, cache, journal, retries and accounts, around a free engine.
 
-    python -m tests.benchmarks.bench_engine [CALLS]
+    python -m tests.benchmarks.bench_engine
+    python -m tests.benchmarks.bench_engine 2000     # calls a measurement (default 20,000)
 
 One core; prompts of the size that verification asks (about 5 KB). Compared with the engine called
 directly, with the same number of requests under way.
@@ -8,6 +9,7 @@ directly, with the same number of requests under way.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import resource
@@ -22,7 +24,7 @@ from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.records import Usage
-from scripts.cli import table
+from scripts.cli import Parser, positive, run, table
 
 IN_FLIGHT = (1, 64, 1024)
 WAYS = ("engine alone", "client, no cache", "client, new calls", "client, all stored")
@@ -84,7 +86,13 @@ def one(way: str, in_flight: int, calls: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    calls = int(arguments[0]) if arguments else 20_000
+    parser = Parser(
+        prog="python -m tests.benchmarks.bench_engine",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("calls", nargs="?", type=positive, default=20_000, metavar="CALLS")
+    calls = parser.parse_args(arguments).calls
     rows: list[tuple[str, int, int, float, float]] = []
     for in_flight in IN_FLIGHT:
         alone = 0.0
@@ -102,4 +110,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 4:
         one(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
     else:
-        main(sys.argv[1:])
+        run(main)

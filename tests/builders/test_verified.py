@@ -305,7 +305,7 @@ def test_builds_of_splits_and_benchmarks_accumulate(plan: Build) -> None:
     assert load(plan, NOISE_LABELS, "hotpotqa")["train"].num_rows == 3
     card = (plan.output / VERIFIED / "README.md").read_text(encoding="utf-8")
     assert "| hotpotqa | train | 3 |" in card
-    assert "license: other" in card
+    assert "license:\n- cc-by-sa-4.0\n- cc0-1.0\n" in card
 
     build(replace(plan, source="rows=40,seed=6,noise=0.4"), CARDS)
     labels = load(plan, NOISE_LABELS, "synthetic")

@@ -332,7 +332,49 @@ def test_a_server_that_is_not_there_is_one_line() -> None:
             return found
 
         found = asyncio.run(both())
-    assert "ConnectionRefusedError" in str(found)
+    assert str(found) == "connection refused"
+
+
+def test_openai_itself_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UserError, match=r"set OPENAI_API_KEY, or .* openai:m@http://") as caught:
+        asyncio.run(OpenAIEngine("m").check())
+    assert "serve.sh" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "mend"),
+    [
+        ("http://127.0.0.1:1/v1", r"\(connection refused\); start one with `scripts/serve.sh m`"),
+        ("http://no-such-host.invalid/v1", r"\(no such host\); correct the address"),
+    ],
+)
+def test_where_nobody_answers_the_mend_fits_the_place(url: str, mend: str) -> None:
+    async def check() -> None:
+        engine = OpenAIEngine("m", url)
+        try:
+            await engine.check()
+        finally:
+            await engine.close()
+
+    with pytest.raises(UserError, match=mend):
+        asyncio.run(check())
+
+
+def test_an_address_without_its_path_gets_a_hint() -> None:
+    async def one(url: str) -> Completion | EngineError:
+        engine = OpenAIEngine("mock", url)
+        try:
+            return await one_try(engine)
+        finally:
+            await engine.close()
+
+    with MockServer(last_turn, status=404) as server:
+        with_path = asyncio.run(one(server.url))
+        without = asyncio.run(one(server.url.removesuffix("/v1")))
+    assert str(with_path) == "HTTP 404: as you wish"
+    assert str(without) == "HTTP 404: as you wish (the address usually ends in /v1)"
 
 
 def test_a_model_that_is_not_served_is_one_line() -> None:
@@ -356,5 +398,7 @@ def test_a_list_of_models_may_be_empty() -> None:
 @pytest.mark.parametrize("module", ["openai", "aiohttp"])
 def test_a_missing_extra_says_which(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UserError, match=r"pip install 'safe-stepwise\[openai\]'"):
-        OpenAIEngine("m")
+    engine = OpenAIEngine("m", "http://host/v1")  # for an estimate its name is enough
+    for act in (engine.check(), engine.generate([ASKED])):
+        with pytest.raises(UserError, match=r"pip install -e '\.\[openai\]'"):
+            asyncio.run(act)

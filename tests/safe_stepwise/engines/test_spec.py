@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -43,8 +41,15 @@ def test_symbolic_settings() -> None:
         ("openai:http://host/v1", "names no model"),
         ("vllm:base@", "NAME@REVISION"),
         ("transformers:base+", "NAME@REVISION"),
-        ("symbolic:error_rate=2", "0 to 1"),
-        ("symbolic:rate=0.1", "error_rate"),
+        ("openai:x@localhost:8000/v1", "lacks http://; write openai:x@http://localhost:8000/v1"),
+        ("openai:x@localhost", "lacks http://"),
+        ("openai:x@10.0.0.7/v1", "lacks http://"),
+        ("openai:ns/x@v2@gpu-3:8000", "write openai:ns/x@v2@http://gpu-3:8000"),
+        ("openai:x@api.example.org/v1/", "lacks http://"),
+        ("symbolic:error_rate=2", "error_rate has to be from 0 to 1"),
+        ("symbolic:error_rate=nan", "error_rate has to be from 0 to 1"),
+        ("symbolic:error_rate=x", "error_rate is no number"),
+        ("symbolic:eror_rate=0.1", "no setting 'eror_rate'; write symbolic:error_rate=0.1"),
         ("mock:no/such/file.json", "no/such/file.json"),
     ],
 )
@@ -96,10 +101,11 @@ def test_an_address_is_one_in_any_case() -> None:
     assert engine.base_url == "HTTP://host/v1"
 
 
-def test_a_missing_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(UserError, match=r"pip install 'safe-stepwise\[openai\]'"):
-        open_engine("openai:m@http://h/v1")
+@pytest.mark.parametrize("model", ["m@v1.0.0", "llama3:8b", "ns/m@refs/pr/1", "m@3f2a1bc"])
+def test_a_revision_in_the_name_is_no_address(model: str) -> None:
+    engine = open_engine(f"openai:{model}")
+    assert isinstance(engine, OpenAIEngine)
+    assert engine.model == model
 
 
 @pytest.mark.parametrize(("kind", "extra"), [("vllm", "vllm"), ("transformers", "train")])
@@ -107,7 +113,7 @@ def test_a_missing_model_library_says_which(
     monkeypatch: pytest.MonkeyPatch, kind: str, extra: str
 ) -> None:
     monkeypatch.setattr(chat, "find_spec", lambda module: None)
-    with pytest.raises(UserError, match=rf"pip install 'safe-stepwise\[{extra}\]'"):
+    with pytest.raises(UserError, match=rf"pip install -e '\.\[{extra}\]'"):
         open_engine(f"{kind}:Qwen/Qwen3-8B")
 
 

@@ -1,0 +1,89 @@
+"""Chunks of work over processes or threads: results in order, drawn a few ahead of the results."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_futures
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+from builders import event_loop
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+
+def in_order(
+    process: Callable[[J], R],
+    jobs: Iterable[J],
+    *,
+    workers: int,
+    own_processes: Callable[[J], bool],
+) -> Generator[tuple[J, R], None, None]:
+    """``process`` over all jobs, results in the order of the jobs, for any ``workers`` >= 1.
+
+    ``own_processes`` says of the first job whether such work is ours, to be spread over processes,
+    and not a server's to wait for. Jobs are drawn only a few ahead, which bounds the memory.
+    """
+    if workers == 1:
+        for job in jobs:
+            yield job, process(job)
+        return
+    pending: deque[tuple[J, Future[R]]] = deque()
+    pool: Executor | None = None
+    try:
+        for job in jobs:
+            pool = pool or _pool(workers, own_processes(job))
+            pending.append((job, pool.submit(process, job)))
+            if len(pending) >= 2 * workers + 2:
+                yield _first(pending)
+        while pending:
+            yield _first(pending)
+    finally:
+        if pool is not None:
+            if isinstance(pool, ThreadPoolExecutor):
+                _abandon([future for _, future in pending])
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _pool(workers: int, own_processes: bool) -> Executor:
+    if not own_processes:
+        return ThreadPoolExecutor(workers)
+    # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
+    return ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+    )
+
+
+def _first(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
+    job, future = pending[0]
+    result = future.result()
+    pending.popleft()
+    return job, result
+
+
+def _abandon(running: list[Future[Any]]) -> None:
+    """End threads that wait for a server, which would wait on after an interrupt."""
+    for future in running:
+        future.cancel()
+    while wait_for_futures(running, timeout=0.05).not_done:
+        event_loop.cancel_all()
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it when it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
