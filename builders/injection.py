@@ -206,7 +206,7 @@ class Injector:
         item = self._fact(position)
         if item is None:
             return
-        value = self.checker.value_of(item)
+        value = self.checker.claims.value_of(item)
         for wrong in wrong_values(self.question, item, value, self._choice(position, "wrong")):
             if item.sentence is not None:
                 told = re.sub(re.escape(value), wrong.replace("\\", ""), self._sentence(item))
@@ -359,7 +359,7 @@ class Injector:
         names = [side.entity for side in self.plan.sides]
         names += [self._subject(item) for item in facts]
         if self.plan.kind == "sequential":
-            names += [self.checker.value_of(item) for item in facts]
+            names += [self.checker.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(self._plain(name) for name in names)
         others = [n for n in plain if n and not set(normal_name(n).split()) & words]
         return self._shuffled(others, position, "answer")
@@ -397,7 +397,7 @@ class Injector:
         assert item.passage is not None
         assert item.sentence is not None
         page = self.passages[item.passage - 1]
-        return quoted(page, item.passage, item.sentence, self.checker.value_of(item))
+        return quoted(page, item.passage, item.sentence, self.checker.claims.value_of(item))
 
     @cached_property
     def _needed(self) -> frozenset[tuple[int | None, int | None]]:

@@ -58,7 +58,7 @@ def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
         return False
     if item.sentence is not None and not _known(checker, item, earlier):
         return False
-    value = checker.value_of(item)
+    value = checker.claims.value_of(item)
     others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
     return all(first_mention(read(page), value) is None for page in others)
 

@@ -372,7 +372,7 @@ def gives_away(checker: Checker, previous: Sequence[Step], step: Step, guidance:
         # A fact told in a passage's own words is asked for by that passage's title.
         if place in done or place == due or item.sentence is not None:
             continue
-        value = checker.value_of(item)
+        value = checker.claims.value_of(item)
         if first_mention(told, value) is not None and first_mention(known, value) is None:
             return True
     return False

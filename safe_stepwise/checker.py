@@ -8,42 +8,26 @@ the step is sound. Where neither can be proved it abstains.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
-from safe_stepwise.grounding import ground
+from safe_stepwise.claims import MOST_OF_A_QUOTE, Claims
 from safe_stepwise.inference import Drawn, Lifespan, concludes, draw, lifespan, states_span
 from safe_stepwise.mentions import first_mention
 from safe_stepwise.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.reading import read
-from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
-from safe_stepwise.relations import RELATIONS
+from safe_stepwise.records import Feedback, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
-from safe_stepwise.statements import asked_of, is_free, steps_named
+from safe_stepwise.statements import steps_named
 from safe_stepwise.step_reading import (
     Reading,
-    answers_question,
-    content_words,
-    coverage,
-    has_cue,
     holds,
     names,
-    names_key,
     quoted_share,
     read_step,
-    repeats_question,
-    says,
-    states,
     values,
 )
 from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
-from safe_stepwise.text import as_date, normal_name
 from safe_stepwise.verdicts import guide_to, missing, said, word
-
-_IN_ONE_SENTENCE = 0.8
-"""Share of a claim's content words that one passage must hold for the claim to be taken from it."""
-_MOST_OF_A_QUOTE = 0.7
-"""Share of a sentence's words from which on a step with another name in it misquotes it."""
 
 
 class Checker:
@@ -55,6 +39,7 @@ class Checker:
 
     Raises ``PlanError`` where the path gives no plan.
 
+    >>> from safe_stepwise.records import Passage
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
     >>> other = Passage("Ors Velt", ("Ors Velt was born in Oru.",), True)
     >>> hops = (Triple("Dune Rain", "director", "Ors Velt", 1),
@@ -72,7 +57,7 @@ class Checker:
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.graph = graph_of(question, graph)
-        self._facts = [self.plan.items[n] for n in self.plan.facts]
+        self.claims = Claims(question, self.plan)
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """The verdict on a step after those accepted before it; None where nothing is proved."""
@@ -93,14 +78,15 @@ class Checker:
             if step.kind == "Final Answer":
                 continue
             reading = read_step(step.text)
-            for place, item in enumerate(self.plan.items):
-                if place not in done and self._carries_out(reading, step, item, done):
+            for place in range(len(self.plan.items)):
+                if place not in done and self._carries_out(reading, step, place, done):
                     done[place] = step.number
         return done
 
-    def _carries_out(self, reading: Reading, step: Step, item: Item, done: dict[int, int]) -> bool:
+    def _carries_out(self, reading: Reading, step: Step, place: int, done: dict[int, int]) -> bool:
+        item = self.plan.items[place]
         if item.triples:
-            return step.kind == "Attribution" and states(reading, item, self.passages)
+            return step.kind == "Attribution" and self.claims.states(reading, place)
         if step.kind != "Logical":
             return False
         if item.derivation == "life span":
@@ -146,7 +132,7 @@ class Checker:
     def _check_attribution(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
-        stated = [n for n in self.plan.facts if states(reading, self.plan.items[n], self.passages)]
+        stated = [n for n in self.plan.facts if self.claims.states(reading, n)]
         new = [n for n in stated if n not in done]
         if len(new) > 1:
             return None
@@ -185,28 +171,19 @@ class Checker:
                 "premature",
                 step,
                 guide_to(first, self.passages, step.text),
-                entity=self._joint(item, self.plan.items[waiting[0]]),
+                entity=self.claims.joint(item, self.plan.items[waiting[0]]),
                 missing=missing(first, self.passages),
             )
         after = {**done, place: step.number}
         guidance = self.guidance(after, step.text)
         return self._feedback(CORRECT, "sound_fact", step, guidance, passage=item.passage)
 
-    def _joint(self, item: Item, earlier: Item) -> str:
-        """The name under which an item goes on from an earlier one."""
-        ends = {normal_name(name) for t in earlier.triples for name in (t.tail, t.head)}
-        for triple in item.triples:
-            for name in (triple.head, triple.tail):
-                if normal_name(name) in ends:
-                    return name
-        return item.triples[0].head
-
     def _not_in_passage(
         self, step: Step, reading: Reading, item: Item, done: dict[int, int]
     ) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
         pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
-        value = self.value_of(item)
+        value = self.claims.value_of(item)
         if any(first_mention(read(page), value) is not None for page in pages):
             return None
         return self._feedback(
@@ -219,14 +196,6 @@ class Checker:
             what=missing(item, self.passages),
         )
 
-    def value_of(self, item: Item) -> str:
-        """What a fact adds: its tail, or the name that makes a quoted sentence a link."""
-        if item.sentence is not None:
-            assert item.passage is not None
-            keys = names_key(self.passages[item.passage - 1], item)
-            return keys[0] if keys else self.passages[item.passage - 1].title
-        return item.triples[0].tail
-
     def _off_topic(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
@@ -234,47 +203,20 @@ class Checker:
         if reading.denies or len(reading.cited) != 1 or not reading.words:
             return None
         number = reading.cited[0]
-        if not 0 < number <= len(self.passages) or not self._taken_from(reading, number):
+        if not 0 < number <= len(self.passages) or not self.claims.taken_from(reading, number):
             return None
         return self._feedback(
             "Off-topic", "off_topic", step, self.guidance(done, step.text), passage=number
         )
 
-    def _taken_from(self, reading: Reading, number: int) -> bool:
-        """Whether a claim is a passage's own, and not from a sentence that the plan needs."""
-        page = self.passages[number - 1]
-        if any(not holds(page, name) for name in values(reading)):
-            return False
-        if coverage(reading.words, f"{page.title} {page.text}") < _IN_ONE_SENTENCE:
-            return False
-        if any(self._speaks_of(reading, item) for item in self._facts):
-            return False
-        needed = [item for item in self._facts if item.passage == number]
-        shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
-        best = max(range(len(shares)), key=shares.__getitem__)
-        if not needed:
-            return True
-        told = any(names(reading, self.value_of(item)) for item in needed)
-        return shares[best] >= _IN_ONE_SENTENCE and not told
-
-    def _speaks_of(self, reading: Reading, item: Item) -> bool:
-        """Whether a claim is about the very thing that a fact of the plan is about."""
-        triple = item.triples[0]
-        if item.sentence is not None:
-            return False
-        if is_free(triple):
-            question = content_words(asked_of(item.triples))
-            return len(question & reading.words) >= max(2, 0.8 * len(question))
-        return self._other_value(reading, item) is not None
-
     def _inefficiency(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
         """Words about the work: they cite nothing, assert nothing, and hold nothing new."""
-        idle = reading.announces or not any(names(reading, name) for name in self._entities)
+        idle = reading.announces or not any(names(reading, name) for name in self.claims.entities)
         if reading.denies or reading.cited or not idle:
             return None
-        page = self._known(previous)
+        page = self.claims.known(previous)
         if any(not holds(page, value) for value in values(reading)):
             return None
         return self._feedback("Inefficiency", "no_operation", step, self.guidance(done, step.text))
@@ -284,8 +226,8 @@ class Checker:
     ) -> Feedback | None:
         if reading.denies or self._bypass(previous, step, reading, done):
             return None
-        for item in sorted(self._facts, key=lambda item: self.plan.items.index(item) in done):
-            claimed = self._other_value(reading, item)
+        for item in sorted(self.claims.facts, key=lambda item: self.plan.items.index(item) in done):
+            claimed = self.claims.other_value(reading, item)
             if claimed is None:
                 continue
             return self._feedback(
@@ -300,66 +242,16 @@ class Checker:
             )
         return None
 
-    def _other_value(self, reading: Reading, item: Item) -> str | None:
-        """What a step gives in the place of an item's value, where the text has another one."""
-        triple = item.triples[0]
-        if item.sentence is not None:
-            return self._altered(reading, item)
-        others = [v for v in values(reading) if not self._is_end(v, triple)]
-        if not others or names(reading, triple.tail):
-            return None
-        if triple.relation in RELATIONS:
-            if not has_cue(reading, triple.relation):
-                return None
-            for value in others:
-                claim = Triple(triple.head, triple.relation, value)
-                if says(reading, claim) and not self._stated_somewhere(claim):
-                    return value
-            return None
-        if reading.cited and item.passage not in reading.cited:
-            return None
-        if is_free(triple):
-            asked = content_words(asked_of(item.triples))
-            others = [v for v in others if not content_words(v) <= asked]
-            return others[-1] if others and repeats_question(reading, item) else None
-        relation = content_words(triple.relation)
-        about = names(reading, triple.head) and relation <= reading.words
-        return others[-1] if about else None
-
-    def _altered(self, reading: Reading, item: Item) -> str | None:
-        """What stands in a quoted sentence in the place of the name that makes it a link."""
-        assert item.passage is not None
-        page = self.passages[item.passage - 1]
-        keys = names_key(page, item)
-        if keys and all(names(reading, key) for key in keys):
-            return None
-        if quoted_share(reading, item, self.passages) < _MOST_OF_A_QUOTE:
-            return None
-        others = [v for v in values(reading) if not holds(page, v)]
-        return others[0] if others else None
-
-    def _is_end(self, value: str, triple: Triple) -> bool:
-        """Whether a value is a triple's head or tail, or a part of its name."""
-        date, tail = as_date(value), as_date(triple.tail)
-        if date and tail:
-            return date.agrees(tail)
-        words = set(normal_name(value).split())
-        return any(words <= set(normal_name(end).split()) for end in (triple.head, triple.tail))
-
-    def _stated_somewhere(self, claim: Triple) -> bool:
-        pages = tuple(enumerate(self.passages, 1))
-        return ground(claim.head, claim.relation, claim.tail, pages).status == "stated"
-
     def _unsupported(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
         if reading.denies:
             return None
-        for item in self._facts:
+        for item in self.claims.facts:
             if item.sentence is not None and item.passage not in reading.cited and reading.cited:
-                if quoted_share(reading, item, self.passages) >= _MOST_OF_A_QUOTE:
+                if quoted_share(reading, item, self.passages) >= MOST_OF_A_QUOTE:
                     return self._not_in_passage(step, reading, item, done)
-            elif self._other_relation(reading, item):
+            elif self.claims.other_relation(reading, item):
                 triple = item.triples[0]
                 return self._feedback(
                     "Unsupported",
@@ -369,30 +261,14 @@ class Checker:
                     head=triple.head,
                     tail=triple.tail,
                 )
-        if not any(names(reading, entity) for entity in self._entities):
+        if not any(names(reading, entity) for entity in self.claims.entities):
             return None
-        pages = [self._known(previous), *self.passages]
+        pages = [self.claims.known(previous), *self.passages]
         for value in values(reading):
             if not any(holds(page, value) for page in pages):
                 guidance = self.guidance(done, step.text)
                 return self._feedback("Unsupported", "absent", step, guidance, claimed=value)
         return None
-
-    def _other_relation(self, reading: Reading, item: Item) -> bool:
-        """Whether a step joins both ends of a fact by a relation that no passage states."""
-        triple = item.triples[0]
-        if item.sentence is not None or triple.relation not in RELATIONS:
-            return False
-        if not (names(reading, triple.head) and names(reading, triple.tail)):
-            return False
-        own = RELATIONS[triple.relation]
-        for name, relation in RELATIONS.items():
-            if not relation.group or relation.kind != own.kind or name == triple.relation:
-                continue
-            claim = Triple(triple.head, name, triple.tail)
-            if says(reading, claim) and not self._stated_somewhere(claim):
-                return True
-        return False
 
     def _information_miss(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
@@ -401,7 +277,7 @@ class Checker:
             return None
         for place in self.plan.facts:
             item = self.plan.items[place]
-            if place not in done and self._asks_for(reading, item):
+            if place not in done and self.claims.asks_for(reading, item):
                 return self._feedback(
                     "Information Miss",
                     "missed",
@@ -411,15 +287,6 @@ class Checker:
                     said=said(item, self.passages),
                 )
         return None
-
-    def _asks_for(self, reading: Reading, item: Item) -> bool:
-        triple = item.triples[0]
-        if item.sentence is not None:
-            assert item.passage is not None
-            return names(reading, self.passages[item.passage - 1].title)
-        if is_free(triple):
-            return answers_question(reading, item)
-        return names(reading, triple.head) or names(reading, triple.tail)
 
     def _bypass(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
@@ -444,16 +311,6 @@ class Checker:
                 )
         return None
 
-    def _known(self, previous: Sequence[Step]) -> Passage:
-        """The question and the accepted steps, as a text to search."""
-        return Passage("", (self.question.question, *(step.text for step in previous)))
-
-    @cached_property
-    def _entities(self) -> tuple[str, ...]:
-        ends = [name for item in self._facts for t in item.triples for name in (t.head, t.tail)]
-        titles = [page.title for _, page in self.question.gold]
-        return tuple(dict.fromkeys([*ends, *titles]))
-
     # ------------------------------------------------------------------------------------ logic
 
     def _check_logical(
@@ -469,7 +326,7 @@ class Checker:
                 if right is not None:
                     return self._check_span(step, item, place, right, done)
         facts = [n for n in self.plan.facts if n in done]
-        stated = [n for n in facts if states(reading, self.plan.items[n], self.passages)]
+        stated = [n for n in facts if self.claims.states(reading, n)]
         if len(stated) == 1:
             guidance = self.guidance(done, step.text)
             return self._feedback("Redundancy", "redundant", step, guidance, done[stated[0]])
@@ -518,7 +375,9 @@ class Checker:
 
     def _drawn(self, reading: Reading) -> Drawn:
         """What a step concludes, and whether that is what the facts give."""
-        others = [name for item in self._facts for t in item.triples for name in (t.head, t.tail)]
+        others = [
+            name for item in self.claims.facts for t in item.triples for name in (t.head, t.tail)
+        ]
         return draw(reading, self.question, self.plan, others)
 
     def _because(self, done: dict[int, int]) -> str:

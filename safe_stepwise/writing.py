@@ -74,7 +74,7 @@ class _Writer:
         assert item.passage is not None
         if item.sentence is not None:
             page = self.question.passages[item.passage - 1]
-            needed = self.checker.value_of(item)
+            needed = self.checker.claims.value_of(item)
             return statements.quote(page, item.passage, item.sentence, needed, choice)
         claim = statements.state(item.triples, choice // 3)
         return statements.cite(self._referring(item, claim), item.passage, choice)

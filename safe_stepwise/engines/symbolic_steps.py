@@ -222,7 +222,7 @@ class _Writer:
         return any(normalize_answer(name) == normalize_answer(answer) for answer in accepted)
 
     def _misread(self, item: Item, place: int, choice: int) -> str:
-        value = self.checker.value_of(item)
+        value = self.checker.claims.value_of(item)
         other = _another(self.question, value, self.chance)
         if item.sentence is not None:
             return self.ideal[place].text.replace(value, other)
