@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tqdm import tqdm
-
 from builders import features
+from builders.bar import telling
 from builders.benchmarks import sources
 from builders.benchmarks.fields import OTHER_BENCHMARK
 from builders.benchmarks.synthetic import Spec, parse_spec
@@ -38,7 +35,6 @@ from safe_stepwise.records import Question, identity
 
 SPLITS = ("train", "validation")
 EVALUATION_SIZE = 1_000
-_BAR_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +145,9 @@ def collect(plan: Build, done: Collected) -> None:
     seen: dict[str, str] = {}
     (plan.work / "shards").mkdir(exist_ok=True)
     total = _total(plan) if plan.engine == "local" else _prepare(plan)
-    with (plan.work / "rejects.jsonl").open("wb") as rejects, _telling(plan, done, total):
+    title = f"{plan.benchmark} {plan.split}"
+    bar = telling(title, "row", total, lambda: done.rows, lambda: _standing(plan, done, total))
+    with (plan.work / "rejects.jsonl").open("wb") as rejects, bar:
         jobs = _jobs(plan)
         results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
         try:
@@ -193,35 +191,6 @@ def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
     """Chunks with the shards that ranks have made, even where a teacher's reply failed again."""
     for job in jobs:
         yield job, stored(job.path) or process_chunk(job)
-
-
-@contextmanager
-def _telling(plan: Build, done: Collected, total: int | None) -> Iterator[None]:
-    """Say on a bar, twice a second and at the end, how rows and requests stand.
-
-    It begins late, so that a mistake which shows at once prints its one line and nothing else.
-    """
-    over = threading.Event()
-
-    def tell() -> None:
-        if over.wait(_BAR_AFTER_S):
-            return
-        with tqdm(total=total, unit="row", desc=f"{plan.benchmark} {plan.split}") as bar:
-            bar.start_t -= _BAR_AFTER_S
-            is_over = False
-            while not is_over:
-                is_over = over.wait(0.5)
-                bar.set_postfix_str(_standing(plan, done, total), refresh=False)
-                if not bar.update(done.rows - bar.n):
-                    bar.refresh()
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _standing(plan: Build, done: Collected, total: int | None) -> str:

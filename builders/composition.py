@@ -27,23 +27,24 @@ class Composition:
     """How many rows from how many questions, and of what (SAFE v1, Table 7).
 
     ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a
-    number of them, the rest is injected. ``per_benchmark`` gives (rows, questions) of each
+    number of them (None: all that there are), the rest is injected. ``per_benchmark`` gives (rows, questions) of each
     benchmark and has to sum to the whole; without it rows are shared out evenly.
     """
 
     rows: int
     questions: int | None = None
     ideal: float = 0.34
-    refined: int = 0
+    refined: int | None = 0
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.ideal <= 1:
             raise UserError(f"ideal {self.ideal}: a share lies between 0 and 1")
-        if self.refined < 0 or self.rows < 1:
+        refined = self.refined or 0
+        if refined < 0 or self.rows < 1:
             raise UserError("rows have to be 1 or more, refined rows not negative")
-        if self.refined > self.rows - round(self.ideal * self.rows):
-            raise UserError(f"{self.refined} refined rows and {self.ideal:.0%} ideal are too many")
+        if refined > self.rows - round(self.ideal * self.rows):
+            raise UserError(f"{refined} refined rows and {self.ideal:.0%} ideal are too many")
         _check_questions("", self.rows, self.questions)
         if self.per_benchmark is not None:
             _check_sums(self, self.per_benchmark)
@@ -152,9 +153,13 @@ def _shares(
         questions = fill(composition.questions or 0, room)
         _check_enough(composition.questions, sum(room.values()))
     ideal = _split(round(composition.ideal * composition.rows), rows)
-    refined = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in rows}
-    given = fill(composition.refined, refined)
-    for name, more in _split(composition.refined - sum(given.values()), rows).items():
+    room = {
+        name: min(sum(c.origin == REFINED for c in pools.get(name, ())), rows[name] - ideal[name])
+        for name in rows
+    }
+    wanted = sum(room.values()) if composition.refined is None else composition.refined
+    given = fill(wanted, room)
+    for name, more in _split(wanted - sum(given.values()), rows).items():
         given[name] += more
     named = composition.questions is not None or composition.per_benchmark is not None
     return {

@@ -31,7 +31,7 @@ from builders.step_replies import (
     read_injection,
     read_trajectory,
 )
-from builders.step_rows import Made, Refused, StepRow
+from builders.step_rows import FAILED, Made, Refused, StepRow
 from builders.teachers.llm import IN_FLIGHT, LLMTeachers
 from builders.teachers.replies import UnreadableReply
 from builders.trajectories import TrajectoryError, checked
@@ -54,8 +54,6 @@ PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
 
 ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
-FAILED = "the request failed"
-"""Clause of refusals that another run may turn into rows."""
 UNREADABLE = "the reply is unreadable"
 
 WRITING = Sampling(max_tokens=2048)

@@ -7,9 +7,10 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
@@ -40,7 +41,8 @@ def in_order(
     try:
         for job in jobs:
             pool = pool or _pool(workers, own_processes(job))
-            pending.append((job, pool.submit(process, job)))
+            with _without_ctrl_c():
+                pending.append((job, pool.submit(process, job)))
             if len(pending) >= 2 * workers + 2:
                 yield _first(pending)
         while pending:
@@ -61,6 +63,19 @@ def _pool(workers: int, own_processes: bool) -> Executor:
     )
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment: a worker that is started now never sees it.
+
+    One that got it while it still imports would print a traceback and break the pool.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _first(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
     job, future = pending[0]
     result = future.result()
@@ -77,8 +92,7 @@ def _abandon(running: list[Future[Any]]) -> None:
 
 
 def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it when it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Do not outlive the parent when it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()

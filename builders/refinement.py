@@ -9,6 +9,7 @@ origin ``refined``. What the checker can't judge teaches nothing: it is counted 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -478,6 +479,22 @@ def read_refined(path: Path) -> list[StepRow]:
             ) from None
         found.append(row)
     return found
+
+
+def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
+    """Name, digest and rows of a file from refinement, and whether engines only played models.
+
+    The last is known from the record beside the file; None if there is none.
+    """
+    if file is None:
+        return None
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    try:
+        record = json.loads((file.parent / STATISTICS).read_bytes())
+        simulated = bool(record["simulated"])
+    except (OSError, ValueError, KeyError, TypeError):
+        simulated = None
+    return {"file": file.name, "sha256": digest, "rows": rows, "simulated": simulated}
 
 
 def _row_of(content: Mapping[str, Any]) -> StepRow:

@@ -9,14 +9,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders import features, leakage
+from builders.bar import telling
 from builders.composition import Candidate, Composition
 from builders.pool import in_order
+from builders.refinement import read_refined
 from builders.step_questions import VerifiedSet, evaluation_questions, rows, splits_of
-from builders.step_rows import Refused
-from builders.step_shards import CHUNK_QUESTIONS, Maker, StepJob, StepShard, process, step_job
+from builders.step_rows import FAILED, Refused, StepRow
+from builders.step_shards import (
+    CHUNK_QUESTIONS,
+    NOT_IN_POOL,
+    Maker,
+    StepJob,
+    StepShard,
+    process,
+    refused_row,
+    step_job,
+)
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
@@ -43,6 +52,8 @@ class StepsBuild:
     max_length: int = MAX_LENGTH
     pool: int | None = None
     """Questions of a benchmark's split to make steps of; all, if not said."""
+    refined: Path | None = None
+    """Rows that `refine_verifier_steps` wrote, to join those that are made."""
 
     @property
     def work(self) -> Path:
@@ -63,6 +74,10 @@ class Found:
     seen: Counter[str] = field(default_factory=Counter)
     passing: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refined: int = 0
+    """Rows of refinement that were read."""
+    last_failure: str = ""
+    """Why the last request failed."""
     kept_questions: Counter[str] = field(default_factory=Counter)
     kept_rows: Counter[str] = field(default_factory=Counter)
 
@@ -74,33 +89,54 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     index = leakage.Index(map(leakage.document, evaluated))
     builds = verified.of(plan.benchmarks)
     total = sum(min(b["verified"], plan.pool or b["verified"]) for b in builds)
-    jobs = _jobs(plan, verified, maker)
+    refined = _by_question(plan)
+    found.refined = sum(map(len, refined.values()))
+    jobs = _jobs(plan, verified, maker, refined)
     results = in_order(
         process, jobs, workers=plan.workers, own_processes=lambda job: job.maker.own_processes
     )
     known: set[str] = set()
-    with (
-        (plan.work / REFUSED).open("wb") as refused,
-        tqdm(total=total, unit="question", desc="verifier steps", delay=1) as bar,
-    ):
+    bar = telling(
+        "verifier steps",
+        "question",
+        total,
+        lambda: found.done,
+        lambda: _standing(found, total, maker),
+    )
+    with (plan.work / REFUSED).open("wb") as refused, bar:
+
+        def refuse(one: Refused) -> None:
+            # Half a surrogate pair, which a model may have written, becomes its escape.
+            line = canonical_json(one) + "\n"
+            refused.write(line.encode("utf-8", "backslashreplace"))
+            reason = one.reason.partition(":")[0]
+            found.refused[one.error_type, reason] += 1
+            if reason == FAILED:
+                found.last_failure = one.reason
+
         try:
             for job, shard in results:
                 again = _again(job, known)
                 for one in (*shard.refused, *again):
-                    # Half a surrogate pair, which a model may have written, becomes its escape.
-                    line = canonical_json(one) + "\n"
-                    refused.write(line.encode("utf-8", "backslashreplace"))
-                    found.refused[one.error_type, one.reason.partition(":")[0]] += 1
+                    refuse(one)
                 out = {r["id"] for r in job.rows if _near(r, job, ids, index)}
                 _count(job, shard, out, {one.question_id for one in again}, found)
-                bar.update(len(job.rows))
-                owed = max(total - found.done, 0)
-                bar.set_postfix_str(
-                    f"done {found.done - found.cached} cached {found.cached} "
-                    f"refused {found.refused.total()} owed {owed}"
-                )
         finally:
             results.close()
+        for rows_left in refined.values():
+            for row in rows_left:
+                refuse(refused_row(row, NOT_IN_POOL))
+    _check_outcome(plan, maker, found)
+
+
+def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
+    """Raise ``UserError`` where nothing came of the whole work, which is kept."""
+    if found.last_failure and not found.passing.total():
+        raise UserError(
+            f"{maker.name}: no step could be made of {found.done:,} questions, and nothing was "
+            f"published; the last: {found.last_failure.rstrip('.')}; mend that and run the same "
+            "command again: only what failed is asked"
+        )
     if not found.candidates:
         raise UserError(
             f"{plan.verified}: no row could be made of its {found.done:,} questions "
@@ -108,12 +144,34 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
         )
 
 
-def _jobs(plan: StepsBuild, verified: VerifiedSet, maker: Maker) -> Iterator[StepJob]:
+def _standing(found: Found, total: int, maker: Maker) -> str:
+    counts = (
+        f"done {found.done - found.cached} cached {found.cached} "
+        f"refused {found.refused.total()} owed {max(total - found.done, 0)}"
+    )
+    asked = maker.progress()
+    return f"{counts}{'; ' if asked else ''}{asked}"
+
+
+def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
+    refined: dict[str, list[StepRow]] = {}
+    for row in [] if plan.refined is None else read_refined(plan.refined):
+        refined.setdefault(question_key(row.question.benchmark, row.question.id), []).append(row)
+    return refined
+
+
+def _jobs(
+    plan: StepsBuild, verified: VerifiedSet, maker: Maker, refined: dict[str, list[StepRow]]
+) -> Iterator[StepJob]:
+    """The chunks; takes out of ``refined`` what belongs to their questions."""
+    folder = plan.work / "shards"
     for benchmark in dict.fromkeys(b["benchmark"] for b in verified.of(plan.benchmarks)):
         for split in splits_of(verified, benchmark):
             content = rows(verified, benchmark, split, plan.pool, plan.seed)
             while chunk := list(islice(content, CHUNK_QUESTIONS)):
-                yield step_job(benchmark, split, chunk, maker, plan.seed, plan.work / "shards")
+                keys = [question_key(benchmark, row["id"]) for row in chunk]
+                ours = [row for key in keys for row in refined.pop(key, ())]
+                yield step_job(benchmark, split, chunk, maker, plan.seed, folder, ours)
 
 
 def _again(job: StepJob, known: set[str]) -> list[Refused]:

@@ -29,6 +29,16 @@ class AnnotationsMaker:
         """Everything that can change a row, the code aside."""
         return f"{self.name} {self.seed}"
 
+    def check(self) -> None:
+        """Nothing can be wrong: no model is asked."""
+
+    def progress(self) -> str:
+        """No requests, so nothing to tell."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order."""
         return [self.make(question, label) for question, label in questions]

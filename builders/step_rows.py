@@ -9,6 +9,8 @@ from safe_stepwise.records import Feedback, Question, Step, identity
 
 Origin = Literal["ideal", "injected", "refined"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
+FAILED = "the request failed"
+"""Clause of refusals that another run may turn into rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from builders.composition import Candidate
 from builders.shards import code_digest, write_atomically
 from builders.step_features import check_row
 from builders.step_questions import prepared
-from builders.step_rows import Made, Refused, StepRow
+from builders.step_rows import FAILED, Made, Refused, StepRow
 from safe_stepwise.records import (
     Feedback,
     Hop,
@@ -29,11 +29,14 @@ from safe_stepwise.records import (
     Triple,
     identity,
 )
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
 """Part of a file's identity, hence no option."""
 
 NO_PATH = "no path"
+NOT_IN_POOL = "a refined row's question is not in the pool"
+OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
 
 class Maker(Protocol):
@@ -55,13 +58,25 @@ class Maker(Protocol):
     def own_processes(self) -> bool:
         """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
 
+    def check(self) -> None:
+        """Raise ``UserError`` if it can't work, before any work is spent."""
+
+    def progress(self) -> str:
+        """How the requests stand, for the progress bar; empty without requests."""
+
+    def close(self) -> None:
+        """Free connections and files; the next use opens them again."""
+
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
         """What came of each question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepJob:
-    """One chunk: verified rows of one split, and all that its file depends on."""
+    """One chunk: verified rows of one split, and all that its file depends on.
+
+    ``refined`` are rows of refinement that join those made of the same questions.
+    """
 
     benchmark: str
     split: str
@@ -69,6 +84,7 @@ class StepJob:
     maker: Maker
     seed: int
     path: Path
+    refined: tuple[StepRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +100,60 @@ class StepShard:
     refused: tuple[Refused, ...]
     cached: bool
 
+    @property
+    def settled(self) -> bool:
+        """Whether no reply of the maker's model is owed any more."""
+        return not any(one.reason.startswith(FAILED) for one in self.refused)
+
 
 def step_job(
-    benchmark: str, split: str, rows: Sequence[dict[str, Any]], maker: Maker, seed: int, work: Path
+    benchmark: str,
+    split: str,
+    rows: Sequence[dict[str, Any]],
+    maker: Maker,
+    seed: int,
+    work: Path,
+    refined: Sequence[StepRow] = (),
 ) -> StepJob:
     """A chunk with its file's name under ``work``."""
     content = [code_digest(), maker.identity, maker.name, benchmark, split, seed, list(rows)]
-    path = work / f"{benchmark}-{split}-{identity(content)[:24]}.jsonl.gz"
-    return StepJob(benchmark, split, tuple(rows), maker, seed, path)
+    path = work / f"{benchmark}-{split}-{identity([*content, *refined])[:24]}.jsonl.gz"
+    return StepJob(benchmark, split, tuple(rows), maker, seed, path, tuple(refined))
 
 
 def process(job: StepJob) -> StepShard:
     """Make one chunk's rows and store them, or find them stored.
 
+    A stored chunk in which a request failed is made again: that reply is still owed.
+
     Raises whatever the maker does wrong, with the chunk's first question as a note. A row that is
     not valid is a `Refused`, not an error.
     """
     shard = stored(job)
-    if shard is not None:
+    if shard is not None and shard.settled:
         return shard
     pairs, refused = _pairs(job)
+    asked = [pair for pair in pairs if pair[1].reasoning_path]
     try:
-        made = job.maker.make_all([pair for pair in pairs if pair[1].reasoning_path])
+        made = job.maker.make_all(asked)
     except Exception as error:
         error.add_note(f"in {job.benchmark} {job.split}, questions from {job.rows[0]['id']!r} on")
         raise
-    if len(made) != sum(bool(label.reasoning_path) for _, label in pairs):
-        raise AssertionError(f"{len(made)} results for {len(pairs)} questions")
-    checked = []
-    for one in made:
+    if len(made) != len(asked):
+        raise AssertionError(f"{len(made)} results for {len(asked)} questions")
+    refined, strangers = _refined(job, [question for question, _ in asked])
+    refused += strangers
+    checked, passing = [], []
+    for (question, _), one in zip(asked, made, strict=True):
         rows, bad = _checked(one.rows)
+        if any(row.origin == "ideal" for row in rows):
+            passing.append(question.id)
+        if ours := refined.get(question.id):
+            rows, more = _checked([*ours, *rows])
+            bad += more
         refused += [*one.refused, *bad]
         checked.append(rows)
-    _store(job, checked, refused)
+    _store(job, checked, passing, refused)
     return _summary(job.benchmark, job.path, cached=False)
 
 
@@ -163,6 +200,26 @@ def _pairs(job: StepJob) -> tuple[list[tuple[Question, Label]], list[Refused]]:
     return pairs, refused
 
 
+def _refined(
+    job: StepJob, questions: Iterable[Question]
+) -> tuple[dict[str, list[StepRow]], list[Refused]]:
+    """The chunk's refined rows by question, and those that fit none of its questions."""
+    known = {question.id: question for question in questions}
+    found: dict[str, list[StepRow]] = {}
+    refused = []
+    for row in job.refined:
+        asked, ours = row.question, known.get(row.question.id)
+        if ours is None:
+            refused.append(refused_row(row, NOT_IN_POOL))
+        elif (asked.question, asked.passages) != (ours.question, ours.passages):
+            refused.append(refused_row(row, OTHER_PASSAGES))
+        elif row.feedback.error_type == MISSING_EVIDENCE:
+            refused.append(refused_row(row, f"a refined row says {MISSING_EVIDENCE}"))
+        else:
+            found.setdefault(asked.id, []).append(replace(row, question=ours))
+    return found, refused
+
+
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
     """The rows that can be published, each once, without those of which two labels are claimed."""
     sound: dict[str, StepRow] = {}
@@ -172,11 +229,11 @@ def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
         try:
             check_row(row)
         except ValueError as error:
-            refused.append(_refused(row, f"not a valid row: {error}"))
+            refused.append(refused_row(row, f"not a valid row: {error}"))
             continue
         id_ = row.id
         if id_ in sound:
-            refused.append(_refused(row, "the same row again"))
+            refused.append(refused_row(row, "the same row again"))
             continue
         sound[id_] = row
         labels.setdefault(_asked(row), set()).add(row.feedback.error_type)
@@ -186,7 +243,7 @@ def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
         if len(said) == 1:
             kept.append(row)
         else:
-            refused.append(_refused(row, f"two labels for one step: {', '.join(sorted(said))}"))
+            refused.append(refused_row(row, f"two labels for one step: {', '.join(sorted(said))}"))
     return kept, refused
 
 
@@ -194,7 +251,8 @@ def _asked(row: StepRow) -> Any:
     return (row.question.passages, row.previous, row.step)
 
 
-def _refused(row: StepRow, reason: str) -> Refused:
+def refused_row(row: StepRow, reason: str) -> Refused:
+    """The refusal of a whole row."""
     question, step = row.question, row.step
     return Refused(
         question.benchmark,
@@ -206,7 +264,12 @@ def _refused(row: StepRow, reason: str) -> Refused:
     )
 
 
-def _store(job: StepJob, made: Sequence[Sequence[StepRow]], refused: Sequence[Refused]) -> None:
+def _store(
+    job: StepJob,
+    made: Sequence[Sequence[StepRow]],
+    passing: Sequence[str],
+    refused: Sequence[Refused],
+) -> None:
     ids = [[row.id for row in rows] for rows in made]
     head = {
         "candidates": [
@@ -214,9 +277,7 @@ def _store(job: StepJob, made: Sequence[Sequence[StepRow]], refused: Sequence[Re
             for rows, known in zip(made, ids, strict=True)
             for row, id_ in zip(rows, known, strict=True)
         ],
-        "passing": [
-            rows[0].question.id for rows in made if any(row.origin == "ideal" for row in rows)
-        ],
+        "passing": passing,
         "refused": [astuple(one) for one in refused],
     }
     lines = [head, *(_line(rows, known) for rows, known in zip(made, ids, strict=True) if rows)]

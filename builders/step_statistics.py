@@ -40,6 +40,8 @@ class StepStatistics:
     composition: Composition
     test_share: float
     pool: int | None
+    refined: Mapping[str, Any] | None
+    """Where the refined rows come from, if any was given (see `refinement.origin_of`)."""
     rows: int
     questions: int
     splits: Counts

@@ -22,6 +22,7 @@ from builders import folders, leakage
 from builders.composition import choose, rank
 from builders.dataset_info import dataset_info
 from builders.parquet import SplitFiles, SplitWriter
+from builders.refinement import origin_of
 from builders.shards import code_digest, write_atomically
 from builders.statistics import libraries
 from builders.step_collect import REFUSED, Found, StepsBuild, make, question_key
@@ -71,6 +72,7 @@ def build(
         folders.check_version(plan.output / VERIFIER_STEPS, plan.version)
         found = Found()
         try:
+            maker.check()
             return _build(plan, verified, maker, card, found)
         except OSError as error:
             shutil.rmtree(plan.work / "release", ignore_errors=True)
@@ -82,6 +84,8 @@ def build(
             if folders.is_forbidden(error):
                 raise folders.cannot_write(Path(error.filename or plan.output), error) from error
             raise
+        finally:
+            maker.close()
 
 
 def _build(
@@ -114,6 +118,7 @@ def _build(
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,
+        refined=origin_of(plan.refined, found.refined),
         **counted(by_config[STEPS]),
         missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
         trajectories={

@@ -72,6 +72,8 @@ class VerifierStepsCard:
     seed: int
     test_share: float
     pool: int | None
+    refined: Mapping[str, Any] | None
+    """The file of the rows from refinement."""
     ideal_share: float
     splits: Mapping[str, Mapping[str, int]]
     benchmarks: Mapping[str, Mapping[str, int]]
@@ -142,6 +144,7 @@ def verifier_steps_card(
         seed=s["seed"],
         test_share=s["test_share"],
         pool=s["pool"],
+        refined=s["refined"],
         ideal_share=s["composition"]["ideal"],
         splits=s["splits"],
         benchmarks=s["benchmarks"],

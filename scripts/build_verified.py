@@ -23,7 +23,7 @@ from builders.verified import NOISE_LABELS, VERIFIED, Card, build
 from cards import cards
 from safe_stepwise.errors import UserError
 from scripts.cli import Parser, cores, one_of, positive, price, run, table
-from scripts.teacher import add_teacher_options, foreseen, known_teacher, spending
+from scripts.teacher import add_teacher_options, client_of, foreseen, known_teacher, spending
 
 CARDS: Mapping[str, Card] = {
     VERIFIED: cards.verified_multihop,
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
         if earlier := replaced(plan):
             print(earlier, flush=True)
         print(summary(plan, build(plan, CARDS)))
-        print(spending(teachers))
+        print(spending(client_of(teachers)))
     except Submitted as message:
         print(message)
     finally:

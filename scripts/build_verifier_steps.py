@@ -14,6 +14,7 @@ from pathlib import Path
 from builders.benchmarks import BENCHMARKS
 from builders.composition import Composition
 from builders.step_collect import MAX_LENGTH, REFUSED, StepsBuild
+from builders.step_rows import FAILED
 from builders.step_statistics import StepStatistics
 from builders.verifier_steps import VERIFIER_STEPS, build
 from cards import verifier_steps as card
@@ -21,6 +22,7 @@ from safe_stepwise.taxonomy import ERROR_TYPES
 from scripts.build_verified import known_version
 from scripts.cli import Parser, cores, one_of, positive, run, table
 from scripts.step_maker import known_maker
+from scripts.teacher import add_teacher_options, client_of, spending
 
 EXAMPLES = """
 examples:
@@ -33,13 +35,21 @@ examples:
       --rows 3000 --questions 900 --benchmark musique --benchmark hotpotqa \\
       --tokenizer Qwen/Qwen3-8B --max-length 4096 --output build/steps
 
+  # with the hard cases that refine_verifier_steps found among the same questions, by the same seed
+  python -m scripts.build_verifier_steps --verified build/verified --teacher annotations \\
+      --rows 4000 --refined build/refined/refined.jsonl --output build/steps
+
+  # a model behind any OpenAI-compatible server writes the steps; the checker still has to agree
+  python -m scripts.build_verifier_steps --verified build/verified --rows 4000 \\
+      --teacher openai:openai/gpt-oss-120b@http://localhost:8000/v1 --output build/steps
+
 The folder --verified is the --output of build_verified, or the datasets folder of a release.
 Questions of its evaluation samples, and near-duplicates of them, are left out. A run that was
 stopped or killed goes on where it was when started again. Then:
   load_dataset("build/steps/safe-verifier-steps")                       # one row a step
   load_dataset("build/steps/safe-verifier-steps", "prompt_completion")  # for TRL's SFTTrainer
 
-exit status: 0 done, 2 something to mend (one line says what), 1 a fault of this program
+exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours
 """
 
 
@@ -49,7 +59,9 @@ def main(arguments: Sequence[str]) -> None:
     plan = StepsBuild(
         verified=options.verified,
         output=options.output,
-        composition=Composition(options.rows, options.questions, options.ideal),
+        composition=Composition(
+            options.rows, options.questions, options.ideal, None if options.refined else 0
+        ),
         benchmarks=tuple(one_of(name, BENCHMARKS, "--benchmark") for name in options.benchmark),
         test_share=options.test_share,
         version=known_version(options.version),
@@ -58,9 +70,16 @@ def main(arguments: Sequence[str]) -> None:
         tokenizer=options.tokenizer,
         max_length=options.max_length,
         pool=options.pool,
+        refined=options.refined,
     )
-    maker = known_maker(options.teacher, options.seed)
-    print(summary(plan, build(plan, maker, card.files, warn)))
+    maker = known_maker(options.teacher, options.seed, options.cache, options.in_flight)
+    client = client_of(maker)
+    try:
+        print(summary(plan, build(plan, maker, card.files, warn)))
+    finally:
+        # Its account outlives the client, and is owed whatever came of the build.
+        if spent := spending(client):
+            print(spent)
 
 
 def warn(message: str) -> None:
@@ -98,8 +117,14 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
     for name, short in made.shortfalls.items():
         missing = ", ".join(f"{what} {number:,}" for what, number in short.items())
         lines.append(f"{name} has fewer than wanted, others stand in: {missing}")
+    if made.refined is not None:
+        given = made.refined["rows"]
+        chosen = sum(b["refined"] for b in made.benchmarks.values())
+        lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
     if refused:
         lines.append(f"refused, with reasons: {refused:,} in {plan.output / REFUSED}")
+    if failed := sum(reasons.get(FAILED, 0) for reasons in made.refused.values()):
+        lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
     folder = plan.output / VERIFIER_STEPS
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])
 
@@ -124,7 +149,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--verified", required=True, type=Path, metavar="DIR", help="what build_verified wrote")
-    add("--teacher", required=True, metavar="SPEC", help="annotations (no model)")
+    add(
+        "--teacher",
+        required=True,
+        metavar="SPEC",
+        help="annotations (no model), openai:MODEL[@http://HOST:PORT/v1], or vllm: or transformers:"
+        " and MODEL[@REVISION][+ADAPTER[@REVISION]]; mock:FILE to try things out",
+    )
     add("--rows", required=True, type=positive, metavar="N", help="rows to choose, exactly")
     add("--output", required=True, type=Path, metavar="DIR", help=f"{VERIFIER_STEPS} goes there")
     add("--questions", type=positive, metavar="N", help="of exactly N questions (default: any)")
@@ -137,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="one of those in --verified; may be repeated (default: all of them)",
     )
+    add("--refined", type=Path, metavar="FILE", help="of refine_verifier_steps: rows that join in")
     add("--pool", type=positive, metavar="N", help="try N questions of each split (default: all)")
     add("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
@@ -153,6 +185,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"tokens that a row may have (default {MAX_LENGTH})",
     )
+    add_teacher_options(parser)
     return parser
 
 

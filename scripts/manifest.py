@@ -40,6 +40,8 @@ class StepsEntry:
     test_share: float = 0.1
     max_length: int = MAX_LENGTH
     pool: int | None = None
+    refined_from: Path | None = None
+    """Rows of refinement; a path that is not absolute is beside the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def _steps_entry(path: Path, values: Any, builds: Sequence[BuildEntry]) -> Steps
     where = "verifier_steps."
     shares = {"ideal": float, "test_share": float}
     numbers = {"rows": int, "questions": int, "refined": int, "max_length": int, "pool": int}
-    types = {**numbers, **shares, "per_benchmark": dict, "teacher": str}
+    types = {**numbers, **shares, "per_benchmark": dict, "teacher": str, "refined_from": str}
     _check_keys(path, where, values, types, required=["rows"])
     parts = values.get("per_benchmark")
     for name, part in (parts or {}).items():
@@ -109,6 +111,9 @@ def _steps_entry(path: Path, values: Any, builds: Sequence[BuildEntry]) -> Steps
     chosen = {
         key: values[key] for key in ("rows", "questions", "ideal", "refined") if key in values
     }
+    refined_from = values.get("refined_from")
+    if refined_from is not None:
+        chosen.setdefault("refined", None)
     if parts is not None:
         chosen["per_benchmark"] = {n: (p["rows"], p["questions"]) for n, p in parts.items()}
     try:
@@ -116,6 +121,8 @@ def _steps_entry(path: Path, values: Any, builds: Sequence[BuildEntry]) -> Steps
     except UserError as error:
         raise UserError(f"{path}: {where.rstrip('.')}: {error}") from None
     others = {k: values[k] for k in ("teacher", "test_share", "max_length", "pool") if k in values}
+    if refined_from is not None:
+        others["refined_from"] = path.parent / refined_from
     entry = StepsEntry(composition, **others)
     known_teacher(entry.teacher, where=f"{path}: {where}teacher")
     if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):

@@ -19,9 +19,11 @@ from typing import Any
 from builders.collect import Build
 from builders.executors import Submitted
 from builders.folders import read_statistics
+from builders.refinement import read_refined
 from builders.shards import code_digest, write_atomically
 from builders.statistics import Statistics, libraries
 from builders.step_collect import StepsBuild
+from builders.step_shards import Maker
 from builders.step_statistics import StepStatistics
 from builders.teachers import Teachers
 from builders.verified import VERIFIED, build
@@ -58,7 +60,8 @@ def main(arguments: Sequence[str]) -> None:
             "  version: v0.1.0  seed: 1  evaluation_size: 1000 (if not said)\n"
             "  builds: a list of benchmark, input, split; and, if wanted, teacher (annotations),\n"
             "      sha256 (of the input), limit (rows), on_error (stop or keep)\n"
-            "  verifier_steps: the verifier set, if wanted; scripts/releases/demo.yaml has one\n\n"
+            "  verifier_steps: the verifier set, if wanted; scripts/releases/demo.yaml has one;\n"
+            "      refined_from: FILE there adds what refine_verifier_steps found\n\n"
             "A complete folder is not built again: its files are checked against its lock."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -75,6 +78,7 @@ def main(arguments: Sequence[str]) -> None:
                 options.manifest,
                 options.output,
                 functools.partial(known_teacher, cache=options.cache, in_flight=options.in_flight),
+                functools.partial(known_maker, cache=options.cache, in_flight=options.in_flight),
                 **engine_of(options),
             )
         )
@@ -86,11 +90,12 @@ def regenerate(
     manifest_file: Path,
     output: Path,
     teachers: Callable[[str], Teachers] = known_teacher,
+    makers: Callable[[str, int], Maker] | None = None,
     **engine: Any,
 ) -> str:
     """Make the release under ``output``, or check it; returns what there is to say.
 
-    ``teachers`` makes a manifest's teacher of its spec; ``engine`` are the fields of a `Build` that
+    ``teachers`` and ``makers`` make a manifest's teachers of their specs; ``engine`` are the fields of a `Build` that
     say where it runs, and change nothing in it.
 
     Raises ``UserError`` for a bad manifest or source, and for a folder that differs from its lock;
@@ -106,7 +111,9 @@ def regenerate(
     plans = [_plan(manifest, entry, datasets, teachers) for entry in manifest.builds]
     steps = _steps_plan(manifest, datasets, engine.get("workers", 1))
     entry = manifest.verifier_steps
-    maker = None if entry is None else known_maker(entry.teacher, manifest.seed)
+    maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
+    if entry is not None and entry.refined_from is not None:
+        read_refined(entry.refined_from)  # a mistake in it shows before hours of work
     for plan in plans:
         plan.teacher.check()
     try:
@@ -172,6 +179,7 @@ def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild 
         workers=workers,
         max_length=entry.max_length,
         pool=entry.pool,
+        refined=entry.refined_from,
     )
 
 

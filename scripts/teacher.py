@@ -12,6 +12,7 @@ from builders.estimate import estimate
 from builders.teachers import Teachers
 from builders.teachers.annotations import AnnotationsTeacher
 from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import KINDS, open_engine
 from safe_stepwise.errors import UserError
 from scripts.cli import positive, table
@@ -83,14 +84,20 @@ def foreseen(plan: Build, price_prompt: float | None, price_completion: float | 
     return "\n".join(lines)
 
 
-def spending(teachers: Teachers) -> str:
+def client_of(asker: object) -> Client | None:
+    """The client of teachers or of a maker of steps; None if they ask no model."""
+    client = getattr(asker, "client", None)
+    return client if isinstance(client, Client) else None
+
+
+def spending(client: Client | None) -> str:
     """A table of the calls and tokens of this run by role; empty where it asked no model."""
-    if not isinstance(teachers, LLMTeachers) or not teachers.client.accounts:
+    if client is None or not client.accounts:
         return ""
     tokens = ("prompt tokens", "of them cached", "reply tokens")
     header = ("role", "from cache", "calls", "retries", "failed", *tokens)
     rows = [
         (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
-        for role, a in [*teachers.client.accounts.items(), ("total", teachers.client.total())]
+        for role, a in [*client.accounts.items(), ("total", client.total())]
     ]
     return f"\nThe teacher's work in this run:\n\n{table([header, *rows])}"

@@ -43,6 +43,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "composition": {"rows": 330, "questions": 77, "ideal": 0.31, "refined": 0},
         "test_share": 0.1,
         "pool": None,
+        "refined": None,
         "rows": 331,
         "questions": 77,
         "splits": {"train": {"rows": 300, "questions": 70}, "test": {"rows": 31, "questions": 7}},

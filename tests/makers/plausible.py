@@ -29,6 +29,15 @@ class PlausibleMaker:
     pause: float = 0.0
     broken: str = ""
 
+    def check(self) -> None:
+        pass
+
+    def progress(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        pass
+
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
         time.sleep(self.pause)
         if os.environ.get("PLAUSIBLE_FAULT"):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from builders import collect
+from builders import bar as bars
 from builders.benchmarks.synthetic import generate, parse_spec, to_row
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
@@ -160,7 +160,7 @@ def test_replies_of_which_none_can_be_read_are_asked_for_again_with_another_cach
 def test_the_bar_ends_with_what_was_done_on_a_line_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(collect, "_BAR_AFTER_S", 0.05)
+    monkeypatch.setattr(bars, "AFTER_S", 0.05)
     known = rows(3)
     file = write(tmp_path / "rows.jsonl", known)
     with MockServer(Truth(known), latency=0.1) as server:
