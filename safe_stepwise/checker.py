@@ -21,6 +21,7 @@ from safe_stepwise.step_reading import (
     Reading,
     holds,
     names,
+    opens,
     quoted_share,
     read_step,
     values,
@@ -212,19 +213,21 @@ class Checker:
     def _inefficiency(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
-        """Words about the work: they cite nothing, assert nothing, and hold nothing new."""
-        idle = reading.announces or not any(names(reading, name) for name in self.claims.entities)
-        if reading.denies or reading.cited or not idle:
+        """Words about the work: they cite nothing and hold nothing of the passages that is new."""
+        known = self.claims.known(previous)
+        new = [v for v in values(reading) if not holds(known, v)]
+        if reading.denies or reading.cited or any(self.claims.held(value) for value in new):
             return None
-        page = self.claims.known(previous)
-        if any(not holds(page, value) for value in values(reading)):
+        entities = any(names(reading, name) for name in self.claims.entities)
+        if step.kind == "Logical" and entities and not reading.announces:
             return None
         return self._feedback("Inefficiency", "no_operation", step, self.guidance(done, step.text))
 
     def _contradictory(
         self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
     ) -> Feedback | None:
-        if reading.denies or self._bypass(previous, step, reading, done):
+        idle = reading.announces and not reading.cited
+        if reading.denies or idle or self._bypass(previous, step, reading, done):
             return None
         for item in sorted(self.claims.facts, key=lambda item: self.plan.items.index(item) in done):
             claimed = self.claims.other_value(reading, item)
@@ -263,9 +266,9 @@ class Checker:
                 )
         if not any(names(reading, entity) for entity in self.claims.entities):
             return None
-        pages = [self.claims.known(previous), *self.passages]
-        for value in values(reading):
-            if not any(holds(page, value) for page in pages):
+        known = self.claims.known(previous)
+        for value in values(reading) if reading.cited else ():
+            if not (opens(reading, value) or holds(known, value) or self.claims.held(value)):
                 guidance = self.guidance(done, step.text)
                 return self._feedback("Unsupported", "absent", step, guidance, claimed=value)
         return None

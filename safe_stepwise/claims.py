@@ -48,6 +48,10 @@ class Claims:
             self._stated[key] = states(reading, self.plan.items[place], self.passages)
         return self._stated[key]
 
+    def held(self, value: str) -> bool:
+        """Whether some passage has a value."""
+        return any(holds(page, value) for page in self.passages)
+
     def known(self, previous: Sequence[Step]) -> Passage:
         """The question and the accepted steps, as a text to search."""
         return Passage("", (self.question.question, *(step.text for step in previous)))

@@ -16,7 +16,8 @@ from safe_stepwise.text import Date, as_date, as_number, dates_in, normal_name
 _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
     r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
-    r"|conclude(?:s|d)? that|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)",
+    r"|conclude(?:s|d)? that|inferred that|yields?|makes"
+    r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
     re.IGNORECASE,
 )
 _THE_ANSWER = re.compile(
@@ -42,7 +43,9 @@ _SMALLER_FIRST = frozenset(
     ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than",
      "smaller than", "older than")
 )  # fmt: skip
-_YEARS = re.compile(r"\b(\d{1,3}) years\b")
+_YEARS = re.compile(
+    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.*\b(\d{1,3})\b", re.IGNORECASE
+)
 _ONE_YEAR = 1
 
 
@@ -90,7 +93,7 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
     if found is None or not names(reading, span.head):
         return None
     full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
-    return abs(int(found[1]) - span.years) <= (0 if full else _ONE_YEAR)
+    return abs(int(found[1] or found[2]) - span.years) <= (0 if full else _ONE_YEAR)
 
 
 def concludes(reading: Reading) -> bool:

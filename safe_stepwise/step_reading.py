@@ -19,30 +19,36 @@ from safe_stepwise.vocabulary import word_list
 
 _CITED = re.compile(r"\bpassages? (\d+)", re.IGNORECASE)
 _REFERS = re.compile(r"\bsteps? (\d+)", re.IGNORECASE)
-_SOURCE = re.compile(
-    r"^(?:(?:according to|based on|from|in|per|as (?:stated|seen|given|noted) in) passage \d+"
-    r"(?: \([^)]*\))?\s*[,:]?\s*"
-    r"|as passage \d+ \w+\s*,\s*"
-    r"|(?:about [^,]{1,80}, )?passage \d+(?: \([^)]*\))? (?:once more |again |also |further )*"
-    r"(?:says?|states?|reports?|notes?|mentions?|reveals?|shows?|tells? us|confirms?|indicates?"
-    r"|describes?|gives?|adds?|makes? clear|explains?|records?|points? out|establish(?:es)?"
-    r"|identifies|lists?|writes?|provides?)(?: the following)?(?: of [^:“]{1,80})?(?: that|:)?\s+)",
+_FRAME = re.compile(
+    r"^[^“]{0,80}?\bpassages? \d+\b(?: \([^)]*\))?[^,:.“]{0,60}?"
+    r"(?:[,:\])]|\.(?=\s)|\bthat\b|(?=“))\s*",
     re.IGNORECASE,
 )
+_LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bSteps? \d+)*:\s+")
+_SUFFIX = re.compile(
+    r"\s*[,;(\[–—]\s*[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
+)
+_SHORTEST_CLAIM = 3
+"""Words that have to be left for what stands around a citation to be taken off."""
 _STEP_MARK = re.compile(r"\s*\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
-_DENIAL = re.compile(
-    r"\b(?:do(?:es)? not|did not|don't|doesn't|fails? to|never) (?:\w+ )?(?:state|mention|say|give"
-    r"|provide|contain|specify|reveal|identify|name|tell|include|list|indicate|record|answer|hold)\w*\b"
-    r"|\bno (?:information|mention|passage|indication|record|details?|evidence|statement|answer)\b"
-    r"|\bnone of the passages\b|\bno(?:where|thing) (?:in|about|on)\b"
-    r"|\bnot (?:mentioned|stated|given|specified|provided|found|available|named|recorded|included"
-    r"|listed|revealed|identified|indicated|there|known|clear)\b"
-    r"|\b(?:is|are|remains?) (?:missing|absent|unknown|unclear|unspecified|unstated)\b"
-    r"|\b(?:cannot|can't|impossible to|not possible to) (?:be )?(?:found|find|determined?|known?"
-    r"|tell|say|established?|learn(?:ed|t)?|answer(?:ed)?|seen?)\b"
-    r"|\b(?:leaves? out|omits?|leaves? open|lacks? (?:any )?(?:information|details|mention))\b"
-    r"|\bsilent (?:on|about)\b",
+_NOT = re.compile(
+    r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
+    r"|\b(?:silent|missing|absent|omits?|lacks?|fails?)\b",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    r"\b(?:states?|stated|mention\w*|says?|said|gives?|given|provide\w*|contain\w*|specif\w*|reveal\w*"
+    r"|identif\w*|names?|named|tells?|told|includ\w*|indicat\w*|record\w*|answer\w*|find|found|cover\w*"
+    r"|determin\w*|resolv\w*|addressed|unaddressed|information|details?|data|evidence|idea|light|use"
+    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on)\b",
+    re.IGNORECASE,
+)
+_OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
+    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered|open|out)\b"
+    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b",
     re.IGNORECASE,
 )
 _NOT_ASSERTED = re.compile(
@@ -52,7 +58,7 @@ _NOT_ASSERTED = re.compile(
     r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )
-_NOT_OURS = re.compile(r"“[^”]*”|(?<=\w )[A-Z]\w*")
+_NOT_OURS = re.compile(r"“[^”]*”|(?<=[\w,;:] )[A-Z]\w*")
 """Quoted words and capitalised ones within a sentence, as of titles ("I Cannot Say Farewell")."""
 _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(
@@ -97,7 +103,7 @@ def read_step(text: str) -> Reading:
     """
     cited = tuple(dict.fromkeys(int(n) for n in _CITED.findall(text)))
     refers = tuple(dict.fromkeys(int(n) for n in re.findall(r"\d+", " ".join(_step_lists(text)))))
-    claim = _CITED.sub("the text", _STEP_MARK.sub("", _SOURCE.sub("", text)))
+    claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
     own = _NOT_OURS.sub("X", claim)
@@ -107,9 +113,34 @@ def read_step(text: str) -> Reading:
         refers,
         page,
         read(page),
-        bool(_DENIAL.search(own)),
+        _denies(text),
         bool(_NOT_ASSERTED.search(own)),
     )
+
+
+def _denies(text: str) -> bool:
+    """Whether a step says that the passages lack something.
+
+    >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
+    (True, False)
+    """
+    own = _NOT_OURS.sub("X", text)
+    if _UNKNOWN.search(own):
+        return True
+    return bool(_NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text))
+
+
+def _unframed(text: str) -> str:
+    """A step without the words that say where something was read, before or behind what was.
+
+    >>> _unframed("In Passage 3 one reads that Oru is a town."), _unframed("Oru is old (Passage 1)")
+    ('Oru is a town.', 'Oru is old')
+    """
+    for pattern in (_LEAD, _FRAME, _SUFFIX):
+        bare = pattern.sub("", text, count=1)
+        if bare != text and len(bare.split()) >= _SHORTEST_CLAIM:
+            return bare
+    return text
 
 
 def _step_lists(text: str) -> list[str]:
@@ -145,10 +176,10 @@ def names(reading: Reading, name: str) -> bool:
 
 def states(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
     """Whether a step states the fact of a plan's item, in whatever words."""
-    if reading.denies or (reading.announces and not reading.cited and not reading.refers):
-        return False
     if item.sentence is not None:
         return _quotes(reading, item, passages)
+    if reading.denies or (reading.announces and not reading.cited and not reading.refers):
+        return False
     first = item.triples[0]
     if is_free(first):
         return names(reading, first.tail) and answers_question(reading, item)
@@ -223,8 +254,7 @@ def _quotes(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
     keys = names_key(passage, item)
     if item.triples[0].relation == DESCRIBED or not keys:
         return quoted_share(reading, item, passages) >= _TOKENS_OF_A_QUOTE
-    about = bool(reading.cited) or names(reading, passage.title)
-    return about and all(names(reading, key) for key in keys)
+    return all(names(reading, key) for key in keys)
 
 
 def names_key(passage: Passage, item: Item) -> tuple[str, ...]:
@@ -244,6 +274,13 @@ def quoted_share(reading: Reading, item: Item, passages: Sequence[Passage]) -> f
     keys = [content_words(key) for key in names_key(page, item)]
     others = content_words(page.sentences[item.sentence]).difference(*keys)
     return coverage(others, reading.claim)
+
+
+def opens(reading: Reading, value: str) -> bool:
+    """Whether a value is but the word that opens a sentence, and its capital says nothing."""
+    if " " in value or any(char.isdigit() for char in value):
+        return False
+    return bool(re.search(rf"(?:^|[.!?:;]\W+){re.escape(value)}\b", reading.claim))
 
 
 def values(reading: Reading) -> tuple[str, ...]:

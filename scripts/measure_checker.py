@@ -28,7 +28,7 @@ from safe_stepwise.verdicts import choice_for
 from safe_stepwise.writing import write_trajectory
 from scripts.cli import Parser, run, table
 
-HELD_BACK = Path(__file__).parents[1] / "tests" / "builders" / "held_back_injections.yaml"
+UNSEEN = Path(__file__).parents[1] / "tests" / "builders" / "unseen_injections.yaml"
 SHARE = 3
 """One question in so many is measured on."""
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     add = parser.add_argument
     add("--verified", type=Path, required=True, metavar="DIR", help="an --output of build_verified")
-    add("--wordings", type=Path, default=HELD_BACK, metavar="FILE", help="how errors are worded")
+    add("--wordings", type=Path, default=UNSEEN, metavar="FILE", help="how errors are worded")
     add("--seed", type=int, default=1, metavar="N", help="of the errors (default 1)")
     options = parser.parse_args(arguments)
     for benchmark, pairs, ideal in measured(options):
