@@ -386,10 +386,11 @@ class Checker:
     def _because(self, done: dict[int, int]) -> str:
         """What the facts do give, in one clause."""
         last = self.plan.items[-1]
-        steps = steps_named(sorted({done[use] for use in last.uses}))
+        places = last.uses if all(use in done for use in last.uses) else self.plan.facts
+        steps = steps_named(sorted({done[place] for place in places}))
         if self.plan.kind == "sequential":
             return f"what they lead to, from {steps}, is “{self.question.answer}”"
-        items = [self.plan.items[use] for use in last.uses]
+        items = [self.plan.items[place] for place in places]
         told = "; ".join(said(item, self.passages) for item in items if item.triples)
         return f"{told or steps}, which gives “{self.question.answer}”"
 

@@ -10,12 +10,10 @@ from itertools import pairwise
 
 from safe_stepwise import statements
 from safe_stepwise.checker import Checker
-from safe_stepwise.comparisons import Side
+from safe_stepwise.comparisons import Side, compare
 from safe_stepwise.inference import lifespan
-from safe_stepwise.mentions import mentions
 from safe_stepwise.plans import Item, Plan
-from safe_stepwise.reading import read
-from safe_stepwise.records import Passage, Question, Step
+from safe_stepwise.records import Question, Step
 from safe_stepwise.relations import RELATIONS
 from safe_stepwise.steps import ANSWER_MARKER
 from safe_stepwise.taxonomy import CORRECT
@@ -127,7 +125,8 @@ class _Writer:
         if outcome == "same" and answer.lower() == "no":
             return statements.compared("different", steps, values, answer, choice)
         if outcome in ("earliest", "latest", "longest", "most", "fewest"):
-            values = values if self._first_wins(plan.sides) else values[::-1]
+            first = compare(outcome, plan.sides) == plan.sides[0].entity
+            values = values if first else values[::-1]
         return statements.compared(outcome, steps, values, answer, choice)
 
     def _compared(self, side: Side, step: int) -> str:
@@ -136,12 +135,6 @@ class _Writer:
             own = [t for t in facts if t.tail in (*side.since, *side.values)]
             return f"{lifespan(own).years} years (Step {step})"
         return f"{side.values[0]} (Step {step})"
-
-    def _first_wins(self, sides: Sequence[Side]) -> bool:
-        answer = read(Passage("", (self.question.answer,)))
-        return bool(mentions(answer, sides[0].entity)) or self.checker.graph.same(
-            sides[0].entity, self.question.answer
-        )
 
 
 _NO_NOUNS = frozenset(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from builders.features import row_to_question
-from builders.injection import meant_and_found
+from builders.injection import Wordings, meant_and_found, wordings
 from builders.trajectories import TrajectoryError, checked
 from builders.verified import VERIFIED
 from evaluators.label_agreement import Score
@@ -57,7 +57,7 @@ def measured(
     options: argparse.Namespace,
 ) -> Iterator[tuple[str, Counter[tuple[str, str | None]], Counter[str | None]]]:
     """For each benchmark: pairs (meant, found), and what was found in unchecked ideal steps."""
-    words = yaml.safe_load(options.wordings.read_text(encoding="utf-8"))
+    words = read_wordings(options.wordings)
     folders = sorted((options.verified / VERIFIED / "data").glob("*_labeled"))
     if not folders:
         raise UserError(f"{options.verified}: holds no {VERIFIED}; give the --output of a build")
@@ -85,6 +85,21 @@ def measured(
                 continue
             pairs.update(meant_and_found(checker, steps, options.seed, words))
         yield benchmark, pairs, ideal
+
+
+def read_wordings(file: Path) -> Wordings:
+    """Wordings of errors; ``UserError`` for a file that can't be read or lacks one of ours."""
+    try:
+        words = yaml.safe_load(file.read_text(encoding="utf-8"))
+        lacking = [f"{t}/{w}" for t, ways in wordings().items() for w in ways if not words[t][w]]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        lacking = [str(error)]
+    if lacking:
+        raise UserError(
+            f"{file}: no wordings in the form of builders/injections.yaml ({lacking[0]})"
+        )
+    found: Wordings = words
+    return found
 
 
 def scores(pairs: Counter[tuple[str, str | None]]) -> list[tuple[object, ...]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from safe_stepwise.checker import Checker
 from safe_stepwise.plans import PlanError
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.steps import parse_step
+from safe_stepwise.taxonomy import check_order
 
 PAGES = (
     Passage(
@@ -232,3 +235,47 @@ def test_no_plan_without_a_path(path: tuple[Triple, ...], reason: str) -> None:
 def test_no_text_breaks_it(text: str) -> None:
     for kind in ("Attribution", "Logical"):
         chain().check([Step(1, text, kind)], Step(2, text * 3, kind))
+
+
+LIVES = (
+    Triple("Ors Velt", "date of birth", "3 May 1901", 1),
+    Triple("Ors Velt", "date of death", "1970", 1),
+    Triple("Ana Vorr", "date of birth", "1899", 2),
+    Triple("Ana Vorr", "date of death", "1960", 2),
+)
+LIFE_PAGES = (
+    Passage("Ors Velt", ("Ors Velt (3 May 1901 – 1970) was a poet.",), True),
+    Passage("Ana Vorr", ("Ana Vorr (1899 – 1960) was a poet.",), True),
+)
+TEXTS = (
+    "According to Passage 1, Ors Velt was born on 3 May 1901. (Attribution)",
+    "According to Passage 1, Ors Velt died in 1970. (Attribution)",
+    "By Step 1 and Step 2, Ors Velt lived for 68 years. (Logical)",
+    "By Step 1 and Step 2, Ors Velt lived for 98 years. (Logical)",
+    "According to Passage 2, Ana Vorr was born in 1899. (Attribution)",
+    "According to Passage 2, Ana Vorr died in 1960. (Attribution)",
+    "By Step 4 and Step 5, Ana Vorr lived for 61 years. (Logical)",
+    "68 years (Step 3) is longer than 61 years (Step 6), so the answer is Ors Velt. (Logical)",
+    "From Step 1 and Step 4, the answer is Ana Vorr. (Logical)",
+    "Let us go on. (Logical)",
+    "####ANSWER: Ors Velt (Final Answer)",
+    "####ANSWER: Ana Vorr (Final Answer)",
+)
+
+
+@given(st.lists(st.sampled_from(TEXTS), max_size=9), st.sampled_from(TEXTS))
+def test_any_order_of_steps_gets_a_verdict_in_order(previous: list[str], text: str) -> None:
+    """Whatever was accepted before: no crash, a label of the step's kind, words for it."""
+    asked = "Who lived longer, Ors Velt or Ana Vorr?"
+    question = Question(
+        "q", "2wikimultihopqa", "train", asked, "Ors Velt", (), "comparison", 2, LIFE_PAGES
+    )
+    checker = Checker(question, LIVES, LIVES)
+    steps = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
+    step = parse_step(f"Step {len(steps) + 1}: {text}")
+    found = checker.check(steps, step)
+    if found is not None:
+        assert found.error_type in ("Correct", *check_order(step.kind))
+        assert found.diagnosis
+        assert found.guidance
+        assert "{" not in found.diagnosis + found.guidance

@@ -1,0 +1,56 @@
+"""The two measuring commands, on made-up and on real questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders.collect import Build
+from builders.teachers.annotations import AnnotationsTeacher
+from builders.verified import build
+from safe_stepwise.errors import UserError
+from scripts import compare_derivations, measure_checker
+from scripts.build_verified import CARDS
+
+
+def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Build("synthetic", "rows=200,seed=4,noise=0.1", "train", tmp_path, AnnotationsTeacher)
+    build(plan, CARDS)
+    measure_checker.main(["--verified", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "Premature Attribution" in said
+    assert "called wrong: 0" in said
+
+
+def test_a_folder_without_a_build_is_a_user_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="give the --output of a build"):
+        measure_checker.main(["--verified", str(tmp_path)])
+
+
+@pytest.mark.parametrize("content", [None, "Overthinking: 3", "{"])
+def test_wordings_that_are_none(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "words.yaml"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=r"words\.yaml: no wordings"):
+        measure_checker.main(["--verified", str(tmp_path), "--wordings", str(file)])
+
+
+def test_derivations_of_real_questions(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = compare_derivations.measured(real_data)
+    assert rows[0][:2] == ("all", 389)
+    _, number, passages, triples, _ = rows[2]
+    assert int(str(number)) >= 370
+    assert float(str(passages)) >= 0.99
+    assert float(str(triples)) >= 0.9
+
+
+@pytest.mark.parametrize(
+    "content", [None, "{", '{"id": 1}\n', '{"id": "a", "derivations": [[1]]}\n']
+)
+def test_no_derivations(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "r4c_derivations.jsonl").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=r"r4c_derivations\.jsonl"):
+        compare_derivations.main(["--data", str(tmp_path)])
