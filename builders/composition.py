@@ -27,8 +27,8 @@ class Composition:
     """How many rows from how many questions, and of what (SAFE v1, Table 7).
 
     ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a
-    number of them (None: all that there are), the rest is injected. ``per_benchmark`` gives (rows, questions) of each
-    benchmark and has to sum to the whole; without it rows are shared out evenly.
+    number of them (None: all there are), the rest is injected. ``per_benchmark`` gives (rows,
+    questions) of each benchmark and has to sum to the whole; without it rows are shared out evenly.
     """
 
     rows: int
@@ -153,19 +153,25 @@ def _shares(
         questions = fill(composition.questions or 0, room)
         _check_enough(composition.questions, sum(room.values()))
     ideal = _split(round(composition.ideal * composition.rows), rows)
-    room = {
-        name: min(sum(c.origin == REFINED for c in pools.get(name, ())), rows[name] - ideal[name])
-        for name in rows
-    }
-    wanted = sum(room.values()) if composition.refined is None else composition.refined
-    given = fill(wanted, room)
-    for name, more in _split(wanted - sum(given.values()), rows).items():
-        given[name] += more
+    given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
     named = composition.questions is not None or composition.per_benchmark is not None
     return {
         name: _Share(rows[name], questions[name] if named else None, ideal[name], given[name])
         for name in rows
     }
+
+
+def _refined(
+    pools: Mapping[str, Sequence[Candidate]], composition: Composition, room: Mapping[str, int]
+) -> dict[str, int]:
+    """Refined rows wanted of each benchmark: shared out evenly as far as they are there."""
+    found = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
+    there = {name: min(found[name], room[name]) for name in room}
+    wanted = sum(there.values()) if composition.refined is None else composition.refined
+    given = fill(wanted, there)
+    # What there is too little of is wanted wherever it would have had room.
+    more = fill(wanted - sum(given.values()), {name: room[name] - given[name] for name in room})
+    return {name: given[name] + more[name] for name in room}
 
 
 def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:

@@ -117,7 +117,7 @@ def step_job(
 ) -> StepJob:
     """A chunk with its file's name under ``work``."""
     content = [code_digest(), maker.identity, maker.name, benchmark, split, seed, list(rows)]
-    path = work / f"{benchmark}-{split}-{identity([*content, *refined])[:24]}.jsonl.gz"
+    path = work / f"{benchmark}-{split}-{identity([*content, *map(asdict, refined)])[:24]}.jsonl.gz"
     return StepJob(benchmark, split, tuple(rows), maker, seed, path, tuple(refined))
 
 

@@ -65,6 +65,7 @@ _OPENER = re.compile(
     rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE
 )
 _OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)")
+_LEADS_ON = re.compile(r"(?: (?:of|the|de))+$")
 _QUESTION = re.compile(r"“([^”]+\?)”")
 _SAME_QUESTION = 0.8
 """Share of a hop's content words that a quoted question must have to be that hop's."""
@@ -286,6 +287,7 @@ def opens(reading: Reading, value: str) -> bool:
 def values(reading: Reading) -> tuple[str, ...]:
     """Names, dates and numbers that a step gives, as it writes them."""
     runs = [_OPENER.sub("", written) for written, _ in names_in(reading.page).values()]
+    runs = [_LEADS_ON.sub("", run) for run in runs]
     found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
     dates = dates_in(reading.claim)
     found += [reading.claim[d.start : d.end] for d in dates if d.year]

@@ -95,8 +95,8 @@ def regenerate(
 ) -> str:
     """Make the release under ``output``, or check it; returns what there is to say.
 
-    ``teachers`` and ``makers`` make a manifest's teachers of their specs; ``engine`` are the fields of a `Build` that
-    say where it runs, and change nothing in it.
+    ``teachers`` and ``makers`` make a manifest's teachers of their specs; ``engine`` are the fields
+    of a `Build` that say where it runs, and change nothing in it.
 
     Raises ``UserError`` for a bad manifest or source, and for a folder that differs from its lock;
     ``Submitted`` when one of the builds was only handed to a scheduler.
@@ -114,13 +114,15 @@ def regenerate(
     maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
-    for plan in plans:
-        plan.teacher.check()
+    askers: list[Teachers | Maker] = [plan.teacher for plan in plans]
+    askers += [] if maker is None else [maker]
+    for asker in askers:
+        asker.check()
     try:
         made = [build(replace(plan, **engine), CARDS) for plan in plans]
     finally:
-        for plan in plans:
-            plan.teacher.close()
+        for asker in askers:
+            asker.close()
     said, steps_made = [_overview(made)], None
     if steps is not None and maker is not None:
         steps_made = build_steps(steps, maker, steps_card.files, warn)

@@ -109,6 +109,26 @@ def test_what_is_short_is_said_and_made_up_for() -> None:
     assert chosen.shortfalls == {"a": {"refined": 20, "Logical Fallacy": 8}}
 
 
+def test_one_benchmark_may_have_all_the_refined_rows() -> None:
+    """More of them than it has room for beside its ideal rows are not taken."""
+    candidates = [*pool("a", 60, refined=0.9), *pool("b", 60)]
+    parts = {"a": (100, 40), "b": (100, 40)}
+    chosen = choose(candidates, Composition(200, 80, 0.5, 90, parts), seed=0)
+    rows = [c for c in candidates if c.id in chosen.ids]
+    assert Counter(c.benchmark for c in rows) == {"a": 100, "b": 100}
+    assert Counter(c.benchmark for c in rows if c.origin == "refined") == {"a": 50}
+    assert Counter(c.benchmark for c in rows if c.origin == "ideal") == {"a": 50, "b": 50}
+    assert chosen.shortfalls == {"b": {"refined": 40}}
+
+
+def test_refined_rows_without_a_number_are_all_that_there_are() -> None:
+    candidates = [*pool("a", 60, refined=0.1), *pool("b", 60)]
+    chosen = choose(candidates, Composition(400, refined=None), seed=0)
+    assert not chosen.shortfalls
+    assert {c.id for c in candidates if c.origin == "refined"} <= chosen.ids
+    assert len(chosen.ids) == 400
+
+
 def test_a_rare_type_is_fully_used() -> None:
     """Questions that have it are drawn first."""
     common = [c for c in pool("a", 300) if c.error_type != "Logical Fallacy"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from builders.benchmarks.synthetic import generate, parse_spec
 from builders.event_loop import wait_for
-from builders.injection import inject
 from builders.model_steps import ModelMaker as Maker
 from builders.model_steps import (
     Target,
@@ -46,15 +44,14 @@ from builders.verification import verify
 from safe_stepwise.checker import Checker
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Label, Question, Step, canonical_json
+from safe_stepwise.records import Step, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 from safe_stepwise.writing import write_trajectory
 from scripts.step_maker import known_maker
 from tests.servers.openai_server import MockServer
+from tests.servers.steps import Asked, Pair, Reply, Truth, said
 
-Pair = tuple[Question, Label]
-Reply = Callable[["Asked"], str]
 ROWS = 60
 
 
@@ -67,74 +64,6 @@ def pairs() -> tuple[Pair, ...]:
         if label.noise_type == "none":
             found.setdefault(question.question, (question, label))
     return tuple(found.values())
-
-
-class Asked:
-    """What a request's last turn asks."""
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        self.text: str = body["messages"][-1]["content"]
-        self.question: str = json.loads(self.found(r"^Question: (.*)$"))
-        self.injects = "\nTarget step: " in self.text
-
-    def found(self, pattern: str) -> str:
-        match = re.search(pattern, self.text, re.MULTILINE)
-        assert match, pattern
-        return match[1]
-
-    @property
-    def error_type(self) -> str:
-        return self.found(r"^Error: ([A-Za-z -]+)\. ")
-
-    @property
-    def position(self) -> int:
-        return int(self.found(r"^Write Step (\d+) of kind"))
-
-    @property
-    def target(self) -> str:
-        said: str = json.loads(self.found(r"^Target step: (.*)$"))
-        return said
-
-
-class Truth:
-    """Answers rightly; ``trajectory`` and ``injected`` stand in for its own replies."""
-
-    def __init__(
-        self,
-        asked_of: tuple[Pair, ...],
-        trajectory: Reply | None = None,
-        injected: Reply | None = None,
-    ) -> None:
-        self.trajectory, self.injected = trajectory, injected
-        self.steps: dict[str, tuple[Step, ...]] = {}
-        self.errors: dict[tuple[str, str, int], StepRow] = {}
-        for question, label in asked_of:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-            steps = write_trajectory(checker, 0)
-            self.steps[question.question] = steps
-            for row in inject(checker, steps, 0, "truth")[0]:
-                key = (question.question, row.feedback.error_type, row.step.number)
-                self.errors[key] = row
-
-    def __call__(self, body: Mapping[str, Any]) -> str:
-        asked = Asked(body)
-        if asked.injects:
-            return self.injected(asked) if self.injected else self.error(asked)
-        return self.trajectory(asked) if self.trajectory else self.ideal(asked)
-
-    def ideal(self, asked: Asked) -> str:
-        steps = [format_step(step) for step in self.steps[asked.question]]
-        return json.dumps({"plan": ["1: Find what is asked."], "steps": steps})
-
-    def error(self, asked: Asked) -> str:
-        row = self.errors.get((asked.question, asked.error_type, asked.position))
-        if row is None:
-            return said(asked.target)
-        return said(format_step(row.step), row.feedback.diagnosis, row.feedback.guidance)
-
-
-def said(step: object, diagnosis: str = "It is wrong.", guidance: str = "Read it again.") -> str:
-    return json.dumps({"step": step, "diagnosis": diagnosis, "guidance": guidance})
 
 
 @pytest.fixture
@@ -553,7 +482,7 @@ def test_a_guidance_may_not_name_what_a_later_step_finds() -> None:
     question, label = next(p for p in pairs() if p[0].kind == "2hop")
     checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     first, *_ = write_trajectory(checker, 0)
-    value = checker.value_of(checker.plan.items[checker.plan.facts[-1]])
+    value = checker.claims.value_of(checker.plan.items[checker.plan.facts[-1]])
     wrong = Step(1, "Next, I need to find out more.", "Attribution")
     assert gives_away(checker, (), wrong, f"Find who leads to {value}.")
     assert not gives_away(checker, (), wrong, "Find who it was.")

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from builders.step_questions import open_verified, prepared, rows
+from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
-from scripts import build_verified, build_verifier_steps
+from scripts import build_verified, build_verifier_steps, refine_verifier_steps
 from scripts.step_maker import known_maker
 from tests.makers.plausible import PlausibleMaker
+from tests.servers.openai_server import MockServer
+from tests.servers.steps import Pair, Truth
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,6 +111,86 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_refined_rows_join_and_are_counted(
+    verified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refine_verifier_steps.main(
+        f"--verified {verified} --generator symbolic:error_rate=0.3,seed=1 --rows 12 "
+        f"--verifier symbolic:error_rate=0.3,seed=2 --teacher annotations "
+        f"--cache {tmp_path / 'cache.sqlite'} --output {tmp_path / 'refined'}".split()
+    )
+    file = tmp_path / "refined" / "refined.jsonl"
+    capsys.readouterr()
+    build_verifier_steps.main(arguments(verified, tmp_path / "out", refined=str(file)))
+    said = capsys.readouterr().out
+    row = next(line for line in said.splitlines() if line.startswith("synthetic"))
+    assert row.split()[1] == "60"
+    assert row.split()[5] == "12"
+    assert "refined rows: 12 of the 12 in refined.jsonl" in said
+    with pytest.raises(UserError, match=r"no\.jsonl: cannot be read"):
+        build_verifier_steps.main(arguments(verified, tmp_path / "o", refined="no.jsonl"))
+
+
+def asked_of(verified: Path) -> tuple[Pair, ...]:
+    opened = open_verified(verified, "v0.1.0")
+    return tuple(
+        prepared(row, "synthetic", split, 0)
+        for split in ("train", "validation")
+        for row in rows(opened, "synthetic", split, None, 0)
+    )
+
+
+def test_a_model_is_asked_and_what_it_cost_is_said(
+    verified: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(client, "TRIES", 1)
+    cache = tmp_path / "cache.sqlite"
+    options = arguments(verified, tmp_path / "out", teacher="", cache=str(cache))
+    with MockServer(Truth(asked_of(verified)), fault_rate=0.1, faults=("500",)) as server:
+        options[options.index("")] = server.spec
+        build_verifier_steps.main([*options, "--in-flight", "3"])
+    said = capsys.readouterr().out
+    assert cache.exists()
+    spent = said[said.index("The teacher's work in this run") :]
+    for role in ("trajectory", "inject", "total"):
+        assert any(line.startswith(role) for line in spent.splitlines())
+    assert f"{server.faulted['500']:,} requests failed; run the same command again" in said
+    with MockServer(Truth(asked_of(verified)), port=server.port) as again:
+        build_verifier_steps.main(options)
+    assert "requests failed" not in capsys.readouterr().out
+    assert not set(again.asked) & set(server.answered)
+
+
+def test_a_model_that_never_answers_is_status_2_and_its_work_is_kept(
+    verified: Path, tmp_path: Path
+) -> None:
+    options = arguments(verified, tmp_path / "out", cache=str(tmp_path / "c.sqlite"), pool="5")
+    with MockServer(lambda _: "", status=400) as server:
+        options[options.index("annotations")] = server.spec
+        done = subprocess.run(
+            [sys.executable, "-m", "scripts.build_verifier_steps", *options],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "no step could be made of 10 questions" in line
+    assert "HTTP 400: as you wish" in line
+    assert "failed" in done.stdout
+    assert list((tmp_path / "out" / ".work" / "verifier-steps" / "shards").iterdir())
+
+
+def test_a_server_that_is_not_there_is_a_mistake(verified: Path, tmp_path: Path) -> None:
+    options = arguments(verified, tmp_path, teacher="openai:mock@http://127.0.0.1:1/v1")
+    with pytest.raises(UserError, match="no server answers"):
+        build_verifier_steps.main([*options, "--cache", str(tmp_path / "cache.sqlite")])
 
 
 def test_a_teacher_that_is_not_known() -> None:

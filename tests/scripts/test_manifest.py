@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from builders.composition import Composition
 from safe_stepwise.errors import UserError
-from scripts import regenerate
+from scripts import refine_verifier_steps, regenerate
 from scripts.manifest import read_manifest
 from scripts.regenerate import LOCK
 from tests.makers.plausible import PlausibleMaker
@@ -63,6 +64,55 @@ def test_steps_are_built_after_the_builds_and_locked(
     assert contents(tmp_path / "again") == contents(tmp_path / "out")
 
 
+def test_refined_rows_come_from_a_file_beside_the_manifest(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    refine_verifier_steps.main(
+        f"--verified {tmp_path / 'out'} --generator symbolic:error_rate=0.3,seed=1 --rows 9 "
+        f"--verifier symbolic:error_rate=0.3,seed=2 --teacher annotations --seed 4 "
+        f"--cache {tmp_path / 'cache.sqlite'} --output {tmp_path / 'refined'}".split()
+    )
+    text = MANIFEST.replace("  refined: 0", "  refined: 9\n  refined_from: refined/refined.jsonl")
+    manifest.write_text(text, encoding="utf-8")
+    regenerate.regenerate(manifest, tmp_path / "again", workers=1)
+    lock = json.loads((tmp_path / "again" / LOCK).read_text(encoding="utf-8"))
+    origins = lock["counts"]["verifier-steps"]["origins"]
+    assert sum(of["refined"] for of in origins.values()) == 9
+    (tmp_path / "refined" / "refined.jsonl").unlink()
+    with pytest.raises(UserError, match=r"refined\.jsonl: cannot be read"):
+        regenerate.regenerate(manifest, tmp_path / "third", workers=1)
+    assert not (tmp_path / "third").exists()
+
+
+def test_refined_rows_without_a_number_are_all_of_the_file(manifest: Path) -> None:
+    manifest.write_text(MANIFEST.replace("  refined: 0", "  refined_from: a.jsonl"))
+    steps = read_manifest(manifest).verifier_steps
+    assert steps is not None
+    assert (steps.refined_from, steps.composition.refined) == (manifest.parent / "a.jsonl", None)
+
+
+def test_the_maker_gets_the_options_and_is_checked_before_any_work(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(PlausibleMaker):
+        def check(self) -> None:
+            raise UserError("no server answers")
+
+    seen: list[Any] = []
+
+    def known(*what: Any, **options: Any) -> PlausibleMaker:
+        seen.append((what, options))
+        return Broken()
+
+    monkeypatch.setattr(regenerate, "known_maker", known)
+    command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
+    with pytest.raises(UserError, match="no server answers"):
+        regenerate.main([*command, "--cache", "here.sqlite"])
+    assert seen == [(("annotations", 4), {"cache": Path("here.sqlite"), "in_flight": 3})]
+    assert not (tmp_path / "out" / "datasets" / "safe-verified-multihop").exists()
+
+
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +163,7 @@ def test_the_demo_has_steps() -> None:
             "{rows: 60}",
             r"per_benchmark\.synthetic\.questions: is miss",
         ),
+        ("  refined: 0", "  refined_from: 3", r"refined_from: has to be of type str"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
         ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
         ("  refined: 0", "  test_share: 1.0", r"test_share: a share lies between"),

@@ -1,0 +1,120 @@
+"""The verifier set trains in TRL as it is, and its lengths are those of a real tokenizer."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import load_dataset
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import parse_feedback
+from scripts import build_verified, build_verifier_steps
+
+pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
+
+MAX_LENGTH = 4096
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verified")
+    build_verified.main(
+        f"--benchmark synthetic --input rows=30,seed=1 --split train --teacher annotations "
+        f"--output {folder} --workers 1".split()
+    )
+    return folder
+
+
+def build(verified: Path, output: Path, tokenizer: Path, max_length: int) -> Path:
+    build_verifier_steps.main(
+        f"--verified {verified} --teacher annotations --rows 40 --output {output} --workers 1 "
+        f"--tokenizer {tokenizer} --max-length {max_length}".split()
+    )
+    return output / "safe-verifier-steps"
+
+
+@pytest.fixture(scope="module")
+def steps(verified: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(verified, tmp_path_factory.mktemp("steps"), model_folder, MAX_LENGTH)
+
+
+def opened(steps: Path) -> Any:
+    return load_dataset(str(steps), "prompt_completion", cache_dir=str(steps.parent / "cache"))
+
+
+def test_lengths_are_counted_as_the_trainer_sees_them(steps: Path, model_folder: Path) -> None:
+    import json
+
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    record = json.loads((steps / "statistics" / "verifier_steps.json").read_text())["lengths"]
+    assert (record["method"], record["tokenizer"]) == ("tokens", model_folder.name)
+    sizes = [
+        len(tokenizer.apply_chat_template(row["prompt"] + row["completion"], return_dict=False))
+        for split in opened(steps).values()
+        for row in split
+    ]
+    assert len(sizes) == 40
+    assert max(sizes) <= record["longest"] <= MAX_LENGTH
+
+
+def test_rows_that_would_be_cut_off_stop_the_build_with_their_ids(
+    verified: Path, steps: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="longer than --max-length 64 tokens") as caught:
+        build(verified, tmp_path, model_folder, 64)
+    named = set(re.findall(r"\b[0-9a-f]{32}\b", str(caught.value)))
+    assert len(named) == 10
+    assert "counted" in str(caught.value)
+    # The ten are among all rows that could have been trained on, missing evidence included.
+    every = load_dataset(str(steps), "missing_evidence", cache_dir=str(steps.parent / "cache"))
+    rows = [*opened(steps).values(), *every.values()]
+    assert named <= {id_ for split in rows for id_ in split["id"]}
+    assert not (tmp_path / "safe-verifier-steps").exists()
+
+
+def test_it_trains_without_a_mapping_function(
+    steps: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer
+    from trl import SFTConfig, SFTTrainer
+
+    rows = opened(steps)
+    config = SFTConfig(
+        output_dir=str(tmp_path),
+        max_length=MAX_LENGTH,
+        max_steps=2,
+        per_device_train_batch_size=1,
+        logging_steps=1,
+        completion_only_loss=True,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+        bf16=False,
+    )
+    trainer = SFTTrainer(str(model_folder), args=config, train_dataset=rows["train"])
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    trained = list(trainer.train_dataset)
+    assert len(trained) == len(rows["train"])
+    for row, tokens in zip(rows["train"], trained, strict=True):
+        assert len(tokens["input_ids"]) <= MAX_LENGTH
+        (learnt,) = trainer.data_collator([tokens])["labels"].tolist()
+        start = next(n for n, label in enumerate(learnt) if label != -100)
+        assert set(learnt[:start]) == {-100}
+        assert learnt[start:] == tokens["input_ids"][start:]
+        # The whole completion, its turn's end included, and nothing of the prompt.
+        said, end, rest = tokenizer.decode(learnt[start:]).partition("<|im_end|>")
+        assert end
+        assert not rest.strip()
+        (turn,) = row["completion"]
+        assert said == turn["content"]
+        parse_feedback(said)
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert len(losses) == 2
+    assert all(math.isfinite(loss) and loss > 0 for loss in losses)

@@ -1,0 +1,86 @@
+"""A model that plays the teacher of steps: it knows good trajectories and errors of all types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from builders.injection import inject
+from builders.step_rows import StepRow
+from safe_stepwise.checker import Checker
+from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.steps import format_step
+from safe_stepwise.writing import write_trajectory
+
+Pair = tuple[Question, Label]
+Reply = Callable[["Asked"], str]
+
+
+class Asked:
+    """What a request's last turn asks."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self.text: str = body["messages"][-1]["content"]
+        self.question: str = json.loads(self.found(r"^Question: (.*)$"))
+        self.injects = "\nTarget step: " in self.text
+
+    def found(self, pattern: str) -> str:
+        match = re.search(pattern, self.text, re.MULTILINE)
+        assert match, pattern
+        return match[1]
+
+    @property
+    def error_type(self) -> str:
+        return self.found(r"^Error: ([A-Za-z -]+)\. ")
+
+    @property
+    def position(self) -> int:
+        return int(self.found(r"^Write Step (\d+) of kind"))
+
+    @property
+    def target(self) -> str:
+        said: str = json.loads(self.found(r"^Target step: (.*)$"))
+        return said
+
+
+class Truth:
+    """Answers rightly; ``trajectory`` and ``injected`` stand in for its own replies."""
+
+    def __init__(
+        self,
+        asked_of: tuple[Pair, ...],
+        trajectory: Reply | None = None,
+        injected: Reply | None = None,
+    ) -> None:
+        self.trajectory, self.injected = trajectory, injected
+        self.steps: dict[str, tuple[Step, ...]] = {}
+        self.errors: dict[tuple[str, str, int], StepRow] = {}
+        for question, label in asked_of:
+            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+            steps = write_trajectory(checker, 0)
+            self.steps[question.question] = steps
+            for row in inject(checker, steps, 0, "truth")[0]:
+                key = (question.question, row.feedback.error_type, row.step.number)
+                self.errors[key] = row
+
+    def __call__(self, body: Mapping[str, Any]) -> str:
+        asked = Asked(body)
+        if asked.injects:
+            return self.injected(asked) if self.injected else self.error(asked)
+        return self.trajectory(asked) if self.trajectory else self.ideal(asked)
+
+    def ideal(self, asked: Asked) -> str:
+        steps = [format_step(step) for step in self.steps[asked.question]]
+        return json.dumps({"plan": ["1: Find what is asked."], "steps": steps})
+
+    def error(self, asked: Asked) -> str:
+        row = self.errors.get((asked.question, asked.error_type, asked.position))
+        if row is None:
+            return said(asked.target)
+        return said(format_step(row.step), row.feedback.diagnosis, row.feedback.guidance)
+
+
+def said(step: object, diagnosis: str = "It is wrong.", guidance: str = "Read it again.") -> str:
+    return json.dumps({"step": step, "diagnosis": diagnosis, "guidance": guidance})
