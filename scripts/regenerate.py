@@ -25,7 +25,7 @@ from builders.statistics import Statistics, libraries
 from builders.step_collect import StepsBuild
 from builders.step_shards import Maker
 from builders.step_statistics import StepStatistics
-from builders.teachers import Teachers
+from builders.teachers import Source, Teachers
 from builders.verified import VERIFIED, build
 from builders.verifier_steps import VERIFIER_STEPS
 from builders.verifier_steps import build as build_steps
@@ -114,15 +114,15 @@ def regenerate(
     maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
-    askers: list[Teachers | Maker] = [plan.teacher for plan in plans]
-    askers += [] if maker is None else [maker]
-    for asker in askers:
-        asker.check()
+    sources: list[Source] = [plan.teacher for plan in plans]
+    sources += [] if maker is None else [maker]
+    for source in sources:
+        source.check()
     try:
         made = [build(replace(plan, **engine), CARDS) for plan in plans]
     finally:
-        for asker in askers:
-            asker.close()
+        for source in sources:
+            source.close()
     said, steps_made = [_overview(made)], None
     if steps is not None and maker is not None:
         steps_made = build_steps(steps, maker, steps_card.files, warn)
