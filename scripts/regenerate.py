@@ -12,7 +12,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,9 @@ from scripts.build_verified import (
 )
 from scripts.build_verifier_steps import summary as steps_summary
 from scripts.build_verifier_steps import warn
-from scripts.cli import Parser, run, table
+from scripts.cli import Parser, positive, run, table
 from scripts.manifest import BuildEntry, Manifest, read_manifest
+from scripts.planning import Speed, assumed_speed, foreseen, told
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
 
@@ -69,9 +70,27 @@ def main(arguments: Sequence[str]) -> None:
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", type=Path, required=True, metavar="DIR", help="datasets/ and the lock go there")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="check every part and print the calls, tokens and GPU hours to expect; make nothing",
+    )
+    for name, value in asdict(assumed_speed()).items():
+        told_of = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
+        add(
+            f"--gpu-{name}",
+            type=positive,
+            default=round(value),
+            metavar="N",
+            help=f"{told_of[name]} a second of one GPU, for --dry-run (assumed: {value:,.0f})",
+        )
     add_engine_options(parser)
     add_teacher_options(parser)
     options = parser.parse_args(arguments)
+    if options.dry_run:
+        speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
+        print(dry_run(options.manifest, options.output, speed))
+        return
     try:
         print(
             regenerate(
@@ -84,6 +103,21 @@ def main(arguments: Sequence[str]) -> None:
         )
     except Submitted as message:
         print(message)
+
+
+def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
+    """What a release would take; raises ``UserError`` for the first part that is wrong.
+
+    Sources that are at hand are read to the end, so a bad row or another digest shows here.
+    """
+    manifest = read_manifest(manifest_file)
+    datasets = output / "datasets"
+    _refuse_strangers(manifest, datasets)
+    plans = [_plan(manifest, entry, datasets, known_teacher) for entry in manifest.builds]
+    entry = manifest.verifier_steps
+    if entry is not None and entry.refined_from is not None:
+        read_refined(entry.refined_from)
+    return told(foreseen(manifest, plans, _epochs(manifest.recipe)), speed)
 
 
 def regenerate(
@@ -165,6 +199,10 @@ def file_digests(output: Path) -> dict[str, str]:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
             digests[file.relative_to(output).as_posix()] = digest
     return digests
+
+
+def _epochs(recipe: Path | None) -> float:
+    return 0.0 if recipe is None else read_recipe(recipe).epochs
 
 
 def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild | None:
