@@ -158,5 +158,6 @@ def _attempt(content: Mapping[str, Any]) -> Attempt:
             "feedback": None if said is None else Feedback(**said),
             "generator_usage": Usage(**content["generator_usage"]),
             "verifier_usage": Usage(**content["verifier_usage"]),
+            "retrieved": tuple(map(passage_of, content["retrieved"])),
         }
     )

@@ -17,19 +17,17 @@ from safe_stepwise.loop import (
     DEFAULT,
     MALFORMED,
     Limits,
+    Search,
     run_question,
     tries_at_steps,
     unverified,
 )
-from safe_stepwise.records import Attempt, Passage, Question, Trajectory, Usage
+from safe_stepwise.records import Attempt, Question, Trajectory, Usage
 from safe_stepwise.taxonomy import CORRECT
 
 AT_ONCE = 256
 """Questions under way at a time, if not said."""
 GENERATOR, VERIFIER = "generator", "verifier"
-
-Search = Callable[[str], Sequence[Passage]]
-"""From a verifier's query to passages (the incomplete-evidence setting)."""
 
 
 async def run_questions(
@@ -58,7 +56,7 @@ async def run_questions(
 
     async def work() -> None:
         for index, question in waiting:  # shared: whoever is free takes the next one
-            ended[index] = await run_question(question, generator, verifier, limits)
+            ended[index] = await run_question(question, generator, verifier, limits, search)
             if on_done is not None:
                 on_done(index, ended[index])
 
