@@ -83,4 +83,3 @@ def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
 
     return png(lambda figure: draw(figure.add_subplot()), (7.2, 3.6))
-

@@ -61,8 +61,8 @@ def interval(value: float, means: Matrix) -> tuple[float, float]:
 
 def flip_test(observed: float, flipped: Matrix) -> float:
     """Two-sided p-value of a mean difference against its sign flips (never 0: it counts itself)."""
-    as_large = np.abs(flipped) >= abs(observed) - _TIE
-    return (1 + int(as_large.sum())) / (1 + len(flipped))
+    as_large = int((np.abs(flipped) >= abs(observed) - _TIE).sum())
+    return (1 + as_large) / (1 + len(flipped))
 
 
 def mcnemar(wins: int, losses: int) -> float:

@@ -1,4 +1,4 @@
-"""What all figures share: the colours of the taxonomy, and PNG bytes that depend on the drawing alone."""
+"""What all figures share: the taxonomy's colours, and PNG bytes that hang on nothing else."""
 
 from __future__ import annotations
 
