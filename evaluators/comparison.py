@@ -145,15 +145,15 @@ class Comparison:
         return min(against, key=lambda d: d.estimate.value).second if against else None
 
 
-Questions = dict[str, Outcome]
-"""Outcomes by question id."""
+Questions = dict[tuple[str, int], Outcome]
+"""Outcomes by question id; questions that share an id are numbered in their order."""
 
 
 def compare(outcomes: Iterable[Outcome], seed: int = 0, resamples: int = RESAMPLES) -> Comparison:
     """All systems that ``outcomes`` know of, compared.
 
     ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips. Raises
-    ``UserError`` if there are no outcomes, or two of one question by one system.
+    ``UserError`` if there are no outcomes.
     """
     by_system = _by_system(outcomes)
     if not by_system:
@@ -304,12 +304,10 @@ def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]
     for o in outcomes:
         system = System(o.generator, o.verifier, o.method, o.max_steps, o.max_retries)
         questions = found.setdefault(system, {}).setdefault(o.benchmark, {})
-        if o.question_id in questions:
-            raise UserError(
-                f"question {o.question_id} of {o.benchmark} has two outcomes with {o.generator}, "
-                f"{o.method}, K={o.max_steps}, N={o.max_retries}; keep one"
-            )
-        questions[o.question_id] = o
+        copy = 0
+        while (o.question_id, copy) in questions:
+            copy += 1
+        questions[o.question_id, copy] = o
     return found
 
 

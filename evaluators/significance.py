@@ -73,7 +73,8 @@ def mcnemar(wins: int, losses: int) -> float:
     """
     discordant = wins + losses
     tail = sum(math.comb(discordant, k) for k in range(min(wins, losses) + 1))
-    return min(1.0, 2 * tail / 2**discordant)
+    p: float = 2 * tail / 2**discordant
+    return min(1.0, p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -184,12 +184,16 @@ def test_simulated_is_passed_on() -> None:
     assert all(d.simulated for d in comparison.differences)
 
 
-@pytest.mark.parametrize(
-    ("found", "said"), [([], "no outcomes"), ([outcome("q"), outcome("q", score=0)], "question q")]
-)
-def test_what_cannot_be_compared_is_said(found: list[Outcome], said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        compare(found)
+def test_no_outcomes_are_no_comparison() -> None:
+    with pytest.raises(UserError, match="no outcomes"):
+        compare([])
+
+
+def test_questions_that_share_an_id_are_paired_in_their_order() -> None:
+    safe = [outcome("q", SAFE, 1), outcome("q", SAFE, 0)]
+    no = [outcome("q", NO, 1), outcome("q", NO, 0)]
+    one = difference(compare(safe + no), metric="f1")
+    assert (one.pairs, one.estimate) == (2, Estimate(0.0, 0.0, 0.0))
 
 
 def test_pairing_narrows_the_margin() -> None:
