@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from builders.composition import Candidate
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.step_features import check_row
 from builders.step_questions import prepared
 from builders.step_rows import FAILED, Made, Refused, StepRow
 from builders.teachers import Source
+from safe_stepwise.files import write_atomically
 from safe_stepwise.records import (
     Feedback,
     Hop,

@@ -10,10 +10,16 @@ A reply that is no step is a try like any other, whose feedback (label ``Malform
 grammar wants; it is never accepted. A number that does not count on from the accepted steps is set
 right. A verdict that cannot be read says nothing: the step is accepted unverified, which
 `unverified` counts. K rounds without an answer end in one call for it, which nobody verifies.
+
+With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
+Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
+written anew, which counts as a retry. A query asked before, or one that finds nothing new, leaves a
+rejection like any other. Without a verifier nobody searches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -25,6 +31,7 @@ from safe_stepwise.generator import FEEDBACK_FORMS, FeedbackForm, generator_requ
 from safe_stepwise.records import (
     Attempt,
     Feedback,
+    Passage,
     Question,
     Step,
     StopReason,
@@ -32,11 +39,16 @@ from safe_stepwise.records import (
     Usage,
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
-from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, STEP_KINDS
 
 Method = Literal["no_verification", "self_verification", "safe"]
 METHODS: tuple[Method, ...] = get_args(Method)
 OnExhausted = Literal["accept", "drop"]
+Search = Callable[[str], Sequence[Passage]]
+"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
+
+RETRIEVED = 3
+"""Passages a query brings in (SAFE v2, finding 5)."""
 
 MALFORMED = "Malformed"
 """The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
@@ -65,15 +77,20 @@ DEFAULT = Limits()
 
 
 async def run_question(
-    question: Question, generator: Client, verifier: Client | None, limits: Limits = DEFAULT
+    question: Question,
+    generator: Client,
+    verifier: Client | None,
+    limits: Limits = DEFAULT,
+    search: Search | None = None,
 ) -> Trajectory:
     """Everything that was done to answer one question.
 
     The method follows from the clients: without a verifier none is asked, with the generator's own
     client it verifies itself. Engines see the question's text and passages alone; those that
-    simulate also its annotations. A request that fails for good ends the question: ``failed``.
+    simulate also its annotations. With ``search`` the evidence counts as incomplete. A request that
+    fails for good ends the question: ``failed``.
     """
-    run = _Run(question, generator, verifier, limits)
+    run = _Run(question, generator, verifier, limits, search)
     try:
         stop = await run.to_the_end()
     except EngineError:
@@ -144,15 +161,18 @@ class _Run:
     """One question under way."""
 
     question: Question
+    """With the passages at hand: its own, then those that were retrieved."""
     generator: Client
     verifier: Client | None
     limits: Limits
+    search: Search | None
     steps: list[Step] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     advice: Feedback | None = None
     """The verdict on the last accepted step."""
     rejected: list[tuple[str, Feedback]] = field(default_factory=list)
     """Tries at the next step, with what was said of them."""
+    queries: set[str] = field(default_factory=set)
 
     @property
     def answer(self) -> str:
@@ -189,7 +209,7 @@ class _Run:
             self._keep(reply, None, False)
             raise
         passed = feedback is None or feedback.error_type == CORRECT or accept_anyway
-        self._keep(reply, feedback, passed, usage)
+        self._keep(reply, feedback, passed, usage, self._retrieved(feedback))
         if passed:
             self.steps.append(step)
             self.advice = feedback
@@ -201,12 +221,30 @@ class _Run:
         if self.verifier is None:
             return None, NO_USAGE
         q, previous = self.question, tuple(self.steps)
-        request = verifying.verifier_request(q.question, q.passages, previous, step)
+        incomplete = self.search is not None
+        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
         reply = await self.verifier.ask(replace(request, question=q, previous=previous, step=step))
         try:
-            return parse_feedback(reply.text), reply.usage
+            return parse_feedback(reply.text, incomplete), reply.usage
         except FeedbackError:
             return None, reply.usage
+
+    def _retrieved(self, feedback: Feedback | None) -> tuple[Passage, ...]:
+        """The new passages that a verdict's query finds, which are at hand from then on."""
+        if self.search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
+            return ()
+        query = " ".join((feedback.query or "").split())
+        if not query or query.casefold() in self.queries:
+            return ()
+        self.queries.add(query.casefold())
+        known = {(page.title, page.text) for page in self.question.passages}
+        new: list[Passage] = []
+        for page in self.search(query)[:RETRIEVED]:
+            if (page.title, page.text) not in known:
+                known.add((page.title, page.text))
+                new.append(page)
+        self.question = replace(self.question, passages=(*self.question.passages, *new))
+        return tuple(new)
 
     async def _ask_for_answer(self) -> None:
         reply = await self.generator.ask(self._request(final=True))
@@ -235,10 +273,10 @@ class _Run:
         feedback: Feedback | None,
         accepted: bool,
         verifier_usage: Usage = NO_USAGE,
+        retrieved: tuple[Passage, ...] = (),
     ) -> None:
-        number = len(self.steps) + 1
-        attempt = Attempt(number, reply.text, feedback, accepted, reply.usage, verifier_usage)
-        self.attempts.append(attempt)
+        number, spent = len(self.steps) + 1, (reply.usage, verifier_usage)
+        self.attempts.append(Attempt(number, reply.text, feedback, accepted, *spent, retrieved))
         if feedback is not None and not accepted:
             self.rejected.append((reply.text, feedback))
 

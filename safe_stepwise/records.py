@@ -148,7 +148,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at one step: what was generated, what was said of it, what it cost."""
+    """One try at one step: what was generated, what was said of it, what it cost.
+
+    ``retrieved``: the passages that the verdict's query brought in, behind those there were.
+    """
 
     number: int
     text: str
@@ -156,6 +159,7 @@ class Attempt:
     accepted: bool
     generator_usage: Usage = Usage()
     verifier_usage: Usage = Usage()
+    retrieved: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from builders.collect import Build
 from builders.executors import Submitted
 from builders.folders import read_statistics
 from builders.refinement import read_refined
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.statistics import Statistics, libraries
 from builders.step_collect import StepsBuild
 from builders.step_shards import Maker
@@ -31,6 +31,7 @@ from builders.verifier_steps import VERIFIER_STEPS
 from builders.verifier_steps import build as build_steps
 from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 from scripts.build_verified import (
     CARDS,
     add_engine_options,
