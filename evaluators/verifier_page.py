@@ -57,53 +57,35 @@ def confusion_png(confusion: Mapping[str, Mapping[str, int]], title: str) -> byt
 
 def page(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    steps, verifiers = found["steps"], found["verifiers"]
+    verifiers = found["verifiers"]
     first = verifiers[0]
-    lines = [f"# How good is the verifier {_cell(title_of(first))}?", ""]
-    if found["simulated"]:
-        lines += [
-            "> **Simulated**: no model was measured; the figures say nothing of one.",
-            "",
-        ]
-    revision = f" at `{steps['revision']}`" if steps["revision"] else ""
-    lines += [
-        f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
-        f"`{steps['name']}`{revision}"
-        f"{' (simulated)' if steps['simulated'] else ''}; {first['erroneous']:,} trajectories with "
-        f"an error, {first['correct']:,} without.",
-        "",
-        *_table(
+    parts = [
+        f"# How good is the verifier {_cell(title_of(first))}?",
+        _what(found),
+        _table(
             ["role", "verifier", *(_short(name) for name in SHOWN), "readable"],
             [_summary(verifier) for verifier in verifiers],
         ),
-        "",
         f"In brackets: {found['bootstrap']['level']:.0%} interval, bootstrap over questions. "
         "Readable: replies with a valid verdict; a row without one is never right. First error: "
         "ProcessBench's F1 over trajectories, put together from the rows.",
-        "",
-        *_notes(verifiers),
+        _notes(verifiers),
         "## First error",
-        "",
-        *_table(
+        _table(
             ["role", "found, of erroneous", "none flagged, of correct", "F1"],
             [
                 [v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in _FIRST)]
                 for v in verifiers
             ],
         ),
-        "",
         f"## Labels of {_cell(title_of(first))}",
-        "",
-        *_table(
+        _table(
             ["label", "category", "gold", "said", "precision", "recall", "F1"],
             [_label_row(entry) for entry in first["types"]],
         ),
-        "",
         "![confusion matrix](confusion.png)",
-        "",
         "## By benchmark",
-        "",
-        *_table(
+        _table(
             ["role", "benchmark", *(_short(name) for name in SHOWN)],
             [
                 [v["role"], _cell(name), *(_number(values[m]) for m in SHOWN)]
@@ -111,22 +93,16 @@ def page(found: Mapping[str, Any]) -> str:
                 for name, values in v["benchmarks"].items()
             ],
         ),
-        "",
-    ]
-    asked = [v for v in verifiers if v["tokens"]["requests"]]
-    lines += [
-        *("## Tokens", ""),
-        *_table(
+        "## Tokens",
+        _table(
             ["role", "requests", "prompt", "of which cached", "replies"],
-            [[v["role"], *_tokens(v["tokens"])] for v in asked],
+            [[v["role"], *_tokens(v["tokens"])] for v in verifiers if v["tokens"]["requests"]],
         ),
-        "",
     ]
     if found["agreement"]:
         header, *rows = agreement_rows(found)
-        cells = [[*map(_cell, row)] for row in rows]
-        lines += ["## Agreement", "", *_table(header, cells), ""]
-    return "\n".join(lines)
+        parts += ["## Agreement", _table(header, [[*map(_cell, row)] for row in rows])]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def agreement_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -158,19 +134,33 @@ def _summary(verifier: Mapping[str, Any]) -> list[str]:
     return [*cells, _number(measures["parse_rate"])]
 
 
-def _notes(verifiers: Sequence[Mapping[str, Any]]) -> list[str]:
+def _what(found: Mapping[str, Any]) -> str:
+    """What was measured on."""
+    steps, first = found["steps"], found["verifiers"][0]
+    simulated = "> **Simulated**: no model was measured; the figures say nothing of one.\n\n"
+    revision = f" at `{steps['revision']}`" if steps["revision"] else ""
+    return (
+        f"{simulated if found['simulated'] else ''}"
+        f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
+        f"`{steps['name']}`{revision}{' (simulated)' if steps['simulated'] else ''}; "
+        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without."
+    )
+
+
+def _notes(verifiers: Sequence[Mapping[str, Any]]) -> str:
     """What stands in the way of the figures, a line each."""
-    lines = []
-    for verifier in verifiers:
-        for what in ("unparsed", "failed"):
-            if number := verifier[what]:
-                lines.append(f"- {verifier['role']}: {number:,} rows {what}.")
-        if verifier["name"].startswith("symbolic"):
-            lines.append(
-                "- The graph checker (symbolic) had to agree with each injected row before it was "
-                "kept: on these rows it is no competitor but a bound, by construction."
-            )
-    return [*dict.fromkeys(lines), ""] if lines else []
+    lines = [
+        f"- {verifier['role']}: {verifier[what]:,} rows {what}."
+        for verifier in verifiers
+        for what in ("unparsed", "failed")
+        if verifier[what]
+    ]
+    if any(verifier["name"].startswith("symbolic:") for verifier in verifiers):
+        lines.append(
+            "- The graph checker (symbolic) had to agree with each injected row before it was "
+            "kept: on these rows it is no competitor but a bound, by construction."
+        )
+    return "\n".join(lines)
 
 
 def _tokens(used: Mapping[str, Any]) -> list[str]:
@@ -200,6 +190,6 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

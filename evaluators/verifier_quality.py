@@ -19,8 +19,8 @@ that it finds fault with is the flagged one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
   whatever type it names; ``first_error_correct``: share of correct ones with none flagged;
-  ``first_error_f1``: the harmonic mean of the two. A trajectory with an unreadable verdict before
-  the flagged step, or with none flagged, is not right.
+  ``first_error_f1``: the harmonic mean of the two. Every verdict up to the flagged step (all, where
+  none is flagged) has to be readable for a trajectory to be right.
 
 All are fractions from 0 to 1; None where there is nothing to measure. The 95% intervals are
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
@@ -61,13 +61,20 @@ _WRONG = [n for n in range(_N) if n != _CORRECT]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One row: its gold label, and what was said of it (one of `OUTCOMES`)."""
+    """One row: its gold label, and what was said of it (one of `OUTCOMES`).
+
+    Raises ValueError for any other label.
+    """
 
     id: str
     benchmark: str
     question: str
     gold: str
     said: str
+
+    def __post_init__(self) -> None:
+        if self.gold not in LABELS or self.said not in OUTCOMES:
+            raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.said!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +133,6 @@ def quality(
     resamples: int = RESAMPLES,
 ) -> Quality:
     """All measures of one verifier's verdicts, in whatever order they are.
-
-    Raises ValueError for a label that is none.
 
     >>> rows = [Judged("1", "b", "q", "Correct", "Correct"),
     ...         Judged("2", "b", "q", "Redundancy", "Off-topic")]

@@ -21,8 +21,8 @@ from evaluators import step_set
 from evaluators.verifier_page import SHOWN, agreement_rows, title_of
 from evaluators.verifier_report import PREFIXES, VERDICTS, files, results
 from evaluators.verifier_runs import Run, constant, run_verifier
+from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
 from safe_stepwise.taxonomy import CORRECT
@@ -121,7 +121,7 @@ def ask(
     asked, runs, spent = step_set.requests(cases), [], []
     for number, spec in enumerate(specs):
         role = f"baseline {number}" if number else "verifier"
-        client = Client(open_engine(spec), cache, in_flight)
+        client = asking.Client(open_engine(spec), cache, in_flight, asking.TRIES)
         runs.append(run_verifier(client, role, asked))
         a = client.total()
         spent.append(

@@ -29,11 +29,11 @@ def with_annotations(cases: Sequence[StepCase], folder: Path) -> list[StepCase]:
     made of.
     """
     asked = {(c.question.benchmark, c.question.id): c.question for c in cases}
-    known = {}
+    known: dict[tuple[str, str], dict[str, Any]] = {}
     for benchmark in dict.fromkeys(benchmark for benchmark, _ in asked):
         ids = [id_ for name, id_ in asked if name == benchmark]
         for row in _rows(folder, benchmark, ids):
-            known[benchmark, row["id"]] = row
+            known.setdefault((benchmark, row["id"]), row)  # as the steps were made: train's first
     found: dict[tuple[str, str], Question] = {}
     for key, question in asked.items():
         if key not in known:
@@ -67,7 +67,7 @@ def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Ques
 
 
 def _rows(folder: Path, benchmark: str, ids: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The rows of these ids, whatever the split; a later split's row stands for an earlier's."""
+    """The rows of these ids, whatever the split, train before validation."""
     places = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
     files = [f for p in places for f in sorted(p.glob(f"data/{benchmark}_labeled/*.parquet"))]
     if not files:
