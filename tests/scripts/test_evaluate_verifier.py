@@ -21,6 +21,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 from evaluators.step_set import read_cases, requests
 from evaluators.verifier_quality import MEASURES
 from evaluators.verifier_report import model_index
+from safe_stepwise import bar as bars
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
@@ -402,3 +403,20 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert caught.value.code == 0
     assert "examples:" in capsys.readouterr().out
+
+
+def test_the_bar_says_how_the_requests_stand(
+    built: Path,
+    gold: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bars, "AFTER_S", 0.01)
+    with MockServer(oracle(gold), latency=0.02) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="6"))
+        asked = sum(server.asked.values())
+        assert f"done {asked} cached 0 failed 0 owed 0" in capsys.readouterr().err
+        main(arguments(built, tmp_path / "out", server.spec, limit="12"))
+    more = sum(server.asked.values()) - asked
+    assert f"done {more} cached {asked} failed 0 owed 0" in capsys.readouterr().err
