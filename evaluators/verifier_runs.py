@@ -76,7 +76,8 @@ def run_verifier(client: Client, role: str, asked: Mapping[Asked, Request]) -> R
     Raises ``UserError`` if the engine can't work, or answers none of its first requests.
     """
     name = client.engine.name
-    with telling(role, "step", len(asked), lambda: _settled(client), lambda: standing(client)):
+    owed = len(asked)
+    with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
     replies = {one: _reply(reply) for one, reply in zip(asked, found, strict=True)}
     return Run(name, role, client.engine.simulated, replies)
@@ -90,10 +91,10 @@ async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion |
         await client.engine.close()
 
 
-def standing(client: Client) -> str:
-    """How the requests stand, for the bar."""
-    a = client.total()
-    return f"done {a.answered} cached {a.hits} failed {a.failed} owed {a.owed}"
+def standing(client: Client, requests: int) -> str:
+    """How this many requests stand, for the bar."""
+    a, owed = client.total(), requests - _settled(client)
+    return f"done {a.answered} cached {a.hits} failed {a.failed} owed {owed}"
 
 
 def _settled(client: Client) -> int:

@@ -37,7 +37,7 @@ def test_a_reply_is_a_label_or_unparsed_or_failed() -> None:
     assert first.text == f"Here: {VERDICT}"
     assert (first.reason, bool(second.reason)) == ("", True)
     assert run.simulated
-    assert standing(client) == "done 2 cached 0 failed 0 owed 0"
+    assert standing(client, 5) == "done 2 cached 0 failed 0 owed 3"
     assert run.tokens()["requests"] == 2
     assert run.tokens()["prompt"] == client.total().prompt > 0
 
