@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,7 +28,15 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.event_loop import wait_for
 from safe_stepwise.judge import Case, Judge, Judged, Verdict, count
 from safe_stepwise.loop import METHODS, Limits
-from safe_stepwise.records import Passage, Question, Trajectory, canonical_json, identity
+from safe_stepwise.metric_input import (
+    accepted_answers,
+    checked_predictions,
+    checked_references,
+    checked_texts,
+    loop_questions,
+    same_length,
+)
+from safe_stepwise.records import Passage, Question, Trajectory
 from safe_stepwise.running import run_questions, statistics
 from safe_stepwise.scoring import exact_match, f1, score
 
@@ -123,7 +131,7 @@ def answers_by_loop(
 
     Raises ``UserError``, of one line, for input that is none and where every question failed.
     """
-    asked = _questions(questions, passages, references, benchmark)
+    asked = loop_questions(questions, passages, references, benchmark)
     limits = _limits(max_steps, max_retries, on_exhausted, feedback)
     specs = _specs(asked, generator, verifier, judge, method)
 
@@ -135,7 +143,7 @@ def answers_by_loop(
                 # Normalisation is every benchmark's own affair only where F1 is concerned.
                 judging = Judge(session.client("judge"), "hotpotqa", skip_exact, judge_repeats)
                 cases = [
-                    Case(t.answer, _accepted(q), q.question)
+                    Case(t.answer, accepted_answers(q), q.question)
                     for q, t in zip(asked, trajectories, strict=True)
                 ]
                 verdicts = await _verdicts(judging, cases)
@@ -164,7 +172,7 @@ def checked_options(config: str, names: Iterable[str]) -> None:
 
     >>> checked_options("default", ["benchmrk"])
     Traceback (most recent call last):
-    safe_stepwise.errors.UserError: the config default has no option benchmrk; did you mean benchmark?
+    safe_stepwise.errors.UserError: default has no option benchmrk; did you mean benchmark?
     """
     if config not in OPTIONS:
         raise UserError(f"safe_stepwise has no config {config!r}: load default or loop")
@@ -173,147 +181,22 @@ def checked_options(config: str, names: Iterable[str]) -> None:
             continue
         near = difflib.get_close_matches(name, OPTIONS[config], n=1)
         other = "loop" if config == "default" else "default"
-        hint = f'the config {other} has: evaluate.load("safe_stepwise", "{other}")'
+        hint = f'{other} has: evaluate.load("safe_stepwise", "{other}")'
         if name not in OPTIONS[other]:
             hint = f"did you mean {near[0]}?" if near else ", ".join(sorted(OPTIONS[config]))
-        raise UserError(f"the config {config} has no option {name}; {hint}")
+        raise UserError(f"{config} has no option {name}; {hint}")
 
 
-# ------------------------------------------------------------------------------------------- input
-
-
-def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
-    """The strings in a sequence; raises ``UserError`` for anything else."""
-    if isinstance(texts, str):
-        raise UserError(f"{what} is one string: give a list of strings")
-    found = list(texts)
-    for number, text in enumerate(found):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise UserError(f"{what}[{number}] is no string but of type {kind}: {_short(text)}")
-    if not found:
-        raise UserError(f"there are no {what}: give at least one")
-    return found
-
-
-def checked_predictions(predictions: Sequence[Any]) -> list[str]:
-    """Answers as strings, one that is missing (None) as an empty one."""
-    if isinstance(predictions, str):
-        return checked_texts(predictions, "predictions")
-    return checked_texts(["" if p is None else p for p in predictions], "predictions")
-
-
-def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Accepted answers, at least one a question; raises ``UserError`` for anything else."""
-    if isinstance(references, str):
-        raise UserError("references is one string: give a list of lists of strings")
-    found = []
-    for number, accepted in enumerate(references):
-        if not isinstance(accepted, Iterable) or isinstance(accepted, str | Mapping):
-            raise UserError(
-                f"references[{number}] is {_short(accepted)}: give a list of accepted answers"
-            )
-        found.append(tuple(checked_texts(list(accepted), f"references[{number}]")))
-    return found
-
-
-def same_length(**columns: Sequence[Any]) -> None:
-    """Raise ``UserError`` where columns differ in length.
-
-    >>> same_length(predictions=["Oru"], references=[])
-    Traceback (most recent call last):
-    safe_stepwise.errors.UserError: 1 predictions but 0 references: give as many of each
-    """
-    (first, one), *others = columns.items()
-    for name, other in others:
-        if len(other) != len(one):
-            raise UserError(f"{len(one)} {first} but {len(other)} {name}: give as many of each")
-
-
-def plain_passage(value: Any, where: str) -> dict[str, Any]:
-    """A passage as ``title`` and ``sentences``; raises ``UserError`` for what is none.
-
-    >>> plain_passage("Oru lies on the Vel.", "passages[0][0]")
-    {'title': '', 'sentences': ['Oru lies on the Vel.']}
-    """
-    if isinstance(value, Passage):
-        return {"title": value.title, "sentences": list(value.sentences)}
-    if isinstance(value, str):
-        return {"title": "", "sentences": [value]}
-    if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
-        raise UserError(
-            f"{where} is {_short(value)}: give a string, or a mapping with title and text"
-        )
-    told = value["sentences"] if value.get("sentences") is not None else value.get("text")
-    sentences = [told] if isinstance(told, str) else told
-    title = value.get("title") or ""
-    if not isinstance(sentences, Sequence) or not isinstance(title, str):
-        raise UserError(f"{where}: its title has to be a string, its text a string or sentences")
-    return {"title": title, "sentences": checked_texts(sentences, f"{where} sentences")}
-
-
-def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    """The passages of each question, as `plain_passage` makes them."""
-    if isinstance(passages, str):
-        raise UserError("passages is one string: give a list of passages for each question")
-    found = []
-    for number, pages in enumerate(passages):
-        where = f"passages[{number}]"
-        if isinstance(pages, str | Mapping) or not isinstance(pages, Iterable):
-            raise UserError(f"{where} is {_short(pages)}: give a list of passages")
-        found.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
-        if not found[-1]:
-            raise UserError(f"{where} is empty: the loop answers from passages, give at least one")
-    return found
-
-
-def _questions(
-    questions: Sequence[Any],
-    passages: Sequence[Any] | None,
-    references: Sequence[Any] | None,
-    benchmark: str | None,
-) -> list[Question]:
-    """What the loop is to answer; the id is the SHA-256 of the content."""
-    whole = [] if isinstance(questions, str) else list(questions)
-    if whole and all(isinstance(question, Question) for question in whole):
-        if passages is not None or references is not None:
-            raise UserError("Question objects bring passages and references: leave those out")
-        found = [replace(q, benchmark=benchmark or q.benchmark) for q in whole]
-    else:
-        texts = checked_texts(questions, "questions")
-        if passages is None or references is None:
-            raise UserError("the loop needs passages and references beside the questions")
-        pages, accepted = plain_passages(passages), checked_references(references)
-        same_length(questions=texts, passages=pages, references=accepted)
-        rows = zip(texts, pages, accepted, strict=True)
-        found = [_question(*row, benchmark or "hotpotqa") for row in rows]
-    for question in found:
-        exact_match("", _accepted(question), question.benchmark)  # an unknown benchmark is told now
-    return found
-
-
-def _question(
-    text: str, pages: Sequence[Mapping[str, Any]], accepted: Sequence[str], benchmark: str
-) -> Question:
-    return Question(
-        id=identity([text, canonical_json(pages), accepted]),
-        benchmark=benchmark,
-        split="",
-        question=text,
-        answer=accepted[0],
-        aliases=tuple(accepted[1:]),
-        passages=tuple(Passage(page["title"], tuple(page["sentences"])) for page in pages),
-    )
-
-
-def _accepted(question: Question) -> tuple[str, ...]:
-    return (question.answer, *question.aliases)
+# ----------------------------------------------------------------------------------------- settings
 
 
 def _limits(max_steps: int, max_retries: int, on_exhausted: str, feedback: str) -> Limits:
+    for name, number in (("max_steps", max_steps), ("max_retries", max_retries)):
+        if not isinstance(number, int):
+            raise UserError(f"{name} is {number!r}: give a whole number")
     try:
         return Limits(max_steps, max_retries, on_exhausted, feedback)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"{error}") from None
 
 
@@ -343,11 +226,6 @@ def _specs(
                 "or give Question objects to safe_stepwise.metric.answers_by_loop"
             )
     return specs
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 # ------------------------------------------------------------------------------------------ engines
@@ -470,7 +348,7 @@ def _loop_report(
     questions: Sequence[Question], trajectories: Sequence[Trajectory], limits: Limits
 ) -> dict[str, Any]:
     answers = [
-        (trajectory.answer, _accepted(question), question.benchmark)
+        (trajectory.answer, accepted_answers(question), question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
     found = statistics(trajectories, limits)
