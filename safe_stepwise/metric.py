@@ -135,7 +135,7 @@ def answers_by_loop(
             trajectories = await _trajectories(clients, asked, method, limits)
             found = _loop_report(asked, trajectories, limits)
             if judge is not None:
-                # Normalisation is every benchmark's own affair only where F1 is concerned.
+                # Exact match, which may spare it a call, is one rule for all benchmarks.
                 judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
                 cases = [
                     Case(t.answer, accepted_answers(q), q.question)

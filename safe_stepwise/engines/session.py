@@ -27,8 +27,9 @@ async def opened(
     try:
         for who, spec in specs.items():
             try:
-                engines.setdefault(spec, open_engine(spec))
-                await engines[spec].check()
+                if spec not in engines:
+                    engines[spec] = open_engine(spec)
+                    await engines[spec].check()
             except UserError as error:
                 raise UserError(f"{who}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())
