@@ -32,7 +32,7 @@ WRITES = ("POST", "PUT", "DELETE", "PATCH")
 READING_POSTS = ("paths-info", "validate-yaml", "preupload")
 """Kinds of POST that change nothing."""
 
-How = Literal["500", "drop", "lost"] | int
+How = Literal["500", "drop", "lost", "late"] | int
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Fault:
     """The ``nth`` request of a kind goes wrong (from 1), and ``times - 1`` after it.
 
     ``500`` (or another status) and ``drop`` (the connection breaks off) come before anything was
-    done; with ``lost`` it was done, but the answer does not arrive. ``then`` is called first.
+    done; with ``lost`` it was done, but the answer does not arrive; ``late`` is no fault, but comes
+    after ``then``, which is called first.
     """
 
     kind: str
@@ -158,7 +159,7 @@ class HubServer:
         fault = next((f for f in self.faults if f.kind == kind and f.hits()), None)
         if fault is not None and fault.then is not None:
             fault.then()
-        if fault is None or fault.how == "lost":
+        if fault is None or fault.how in ("lost", "late"):
             response = self._answer(handler, request, body, parts)
         else:
             status = 500 if fault.how == "drop" else int(fault.how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,7 +158,7 @@ class Store:
         for there in self.collections.values():
             if (there.title, there.owner) == (title, owner):
                 raise KeyError(there.slug)
-        name = "-".join(title.lower().replace(".", " ").split())
+        name = "-".join(re.findall(r"\w+", title.lower()))
         slug = f"{owner}/{name}-{next(self.numbers):024x}"
         self.collections[slug] = Collection(slug, title, owner, private, about)
         return self.collections[slug]
