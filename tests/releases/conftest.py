@@ -31,15 +31,21 @@ class Stepwise(evaluate.Metric):
 """
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """For clients that are given its address: the environment was read at import."""
+@pytest.fixture(scope="session")
+def started() -> Iterator[HubServer]:
     with HubServer() as server:
-        monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: False)
-        monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
-        monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
+
+
+@pytest.fixture
+def hub(started: HubServer, monkeypatch: pytest.MonkeyPatch) -> HubServer:
+    """For clients that are given its address: the environment was read at import."""
+    started.reset()
+    monkeypatch.setattr("huggingface_hub._commit_api.is_xet_available", lambda: False)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)
+    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return started
 
 
 @pytest.fixture

@@ -55,9 +55,7 @@ def done(small: Path, hub: HubServer) -> object:
     """The state after a push that nothing disturbed, and the Hub empty again."""
     publish(small, hub)
     reached = state(hub)
-    hub.store.repos.clear()
-    hub.store.collections.clear()
-    hub.store.objects.clear()
+    hub.reset()
     return reached
 
 

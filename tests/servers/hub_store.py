@@ -143,10 +143,8 @@ class Collection:
 
 @dataclass
 class Store:
-    """Everything on the Hub, and who may write where."""
+    """Everything on the Hub."""
 
-    tokens: dict[str, str]
-    """The account of each token; an account may write under its own name only."""
     repos: dict[tuple[str, str], Repo] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     """Large files by SHA-256."""
