@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from builders.benchmarks import BENCHMARKS, fields, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.evaluation_sample import PASSAGES, with_ten_passages
+from builders.missing_evidence import without_passage
 from builders.shards import CHUNK_ROWS
 from builders.verified import VERIFIED
 from safe_stepwise.errors import RowError, UserError
@@ -82,23 +83,8 @@ def read(
 
 
 def without_last_gold(question: Question) -> Question:
-    """The question without its last gold passage (SAFE v2, finding 5); unchanged if none is gold.
-
-    Passage numbers of the decomposition follow.
-    """
-    if not question.gold:
-        return question
-    gone, _ = question.gold[-1]
-    kept = [n for n in range(1, len(question.passages) + 1) if n != gone]
-    places = {old: new for new, old in enumerate(kept, 1)}
-    return replace(
-        question,
-        passages=tuple(question.passages[n - 1] for n in kept),
-        decomposition=tuple(
-            replace(hop, passage=places.get(hop.passage) if hop.passage else None)
-            for hop in question.decomposition
-        ),
-    )
+    """The question without its last gold passage (SAFE v2, finding 5), if it has any."""
+    return without_passage(question, question.gold[-1][0]) if question.gold else question
 
 
 # --------------------------------------------------------------------------------- verified folders
