@@ -55,6 +55,8 @@ class Questions:
     source: str
     digest: str
     split: str
+    skipped: tuple[str, ...] = ()
+    """Rows that could not be read, each with its place and reason."""
 
 
 def read(
@@ -63,23 +65,42 @@ def read(
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
+    *,
+    skip: bool = False,
 ) -> Questions:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
-    ``seed`` draws passages where there are more than ten. Raises ``UserError`` for a source or a
-    row that can't be read, with its place, and for an id that comes twice.
+    ``seed`` draws passages where there are more than ten. Raises ``UserError`` for a source that
+    can't be read and, unless they are to be skipped, for a row that can't be, or whose id came
+    before, with its place.
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
     found: dict[tuple[str, str], Question] = {}
+    skipped: list[str] = []
     parts = _parts(source, benchmarks, split)
     for part, benchmark, part_split in parts:
-        for place, question in islice(_rows(part, benchmark, part_split, seed), limit):
-            if found.setdefault((question.benchmark, question.id), question) is not question:
-                raise UserError(f"{place}: its id {question.id!r} is that of an earlier row")
+        here = 0
+        for place, row in _rows(part, part_split):
+            try:
+                question = question_of(sources.decode(row), benchmark, part_split, seed)
+                if (question.benchmark, question.id) in found:
+                    raise RowError(f"its id {question.id!r} is that of an earlier row")
+            except RowError as error:
+                if not skip:
+                    mend = "mend the row, or leave such rows out with --on-error skip"
+                    raise UserError(f"{place}: {error}; {mend}") from None
+                skipped.append(f"{place}: {error}")
+                continue
+            found[question.benchmark, question.id] = question
+            here += 1
+            if here == limit:
+                break
+    if not found:
+        raise UserError(f"{source}: none of its rows can be read; the first: {skipped[0]}")
     name = Path(source).name if Path(source).exists() else source
     digest = sources.digest(parts[0][0])
-    return Questions(tuple(found.values()), name, digest, parts[0][2])
+    return Questions(tuple(found.values()), name, digest, parts[0][2], tuple(skipped))
 
 
 def without_last_gold(question: Question) -> Question:
@@ -157,16 +178,9 @@ def _parts(
     return [(source, benchmark, split or (TEST if config.endswith("_eval") else "validation"))]
 
 
-def _rows(
-    source: str, benchmark: str | None, split: str, seed: int
-) -> Iterator[tuple[str, Question]]:
+def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
     for chunk in sources.chunks(source, split, size=CHUNK_ROWS, limit=None):
-        for row in chunk.rows:
-            try:
-                question = question_of(sources.decode(row), benchmark, split, seed)
-            except RowError as error:
-                raise UserError(f"{row.location}: {error}") from None
-            yield row.location, question
+        yield from ((row.location, row) for row in chunk.rows)
 
 
 def question_of(

@@ -118,7 +118,16 @@ def questions(options: argparse.Namespace) -> Questions:
     """The questions that the options name."""
     names = [*BENCHMARKS, CUSTOM]
     benchmarks = [one_of(name, names, "--benchmark") for name in options.benchmark]
-    found = read(options.questions, benchmarks, options.split, options.limit, options.seed)
+    found = read(
+        options.questions,
+        benchmarks,
+        options.split,
+        options.limit,
+        options.seed,
+        skip=options.on_error == "skip",
+    )
+    if found.skipped:
+        warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
     if not options.drop_gold:
         return found
     return replace(found, questions=tuple(map(without_last_gold, found.questions)))
@@ -205,6 +214,7 @@ def _plan(
             "source_sha256": asked.digest,
             "split": asked.split,
             "drop_gold": options.drop_gold,
+            "skipped": len(asked.skipped),
             "seed": options.seed,
         },
     )
@@ -325,6 +335,7 @@ def _parser() -> Parser:
     add("--benchmark", action="append", default=[], metavar="B", help="default all; repeatable")
     add("--split", choices=("train", "validation", TEST), help=f"default {TEST}, the sample")
     add("--limit", type=positive, metavar="N", help="questions a benchmark (default all)")
+    add("--on-error", choices=("stop", "skip"), default="stop", help="at a row that can't be read")
     add("--drop-gold", action="store_true", help="without the last gold passage of each")
     add("--corpus", type=Path, metavar="FILE", help="passages to search when evidence is missing")
     how = parser.add_argument_group("how")
