@@ -18,7 +18,9 @@ from safe_stepwise.loop import Limits
 from safe_stepwise.records import Question, identity
 from safe_stepwise.running import statistics
 
-ALL = "all"
+ALL, AVERAGE = "all", "average"
+"""Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
+MEASURES = ("exact_match", "f1", "accuracy")
 
 
 def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
@@ -80,6 +82,10 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
 def _record(plan: Evaluation, run: Run) -> dict[str, Any]:
     limits = run.setting.limits
     agreement = judging.count(run.verdicts).agreement
+    benchmarks = {
+        name: scores([run.outcomes[n] for n in places], limits)
+        for name, places in by_benchmark(plan.questions).items()
+    }
     return {
         "generator": run.setting.generator.engine.name,
         "verifier": run.outcomes[0].verifier,
@@ -88,12 +94,17 @@ def _record(plan: Evaluation, run: Run) -> dict[str, Any]:
         "max_retries": limits.max_retries,
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
-        "benchmarks": {
-            name: scores([run.outcomes[n] for n in places], limits)
-            for name, places in by_benchmark(plan.questions).items()
+        "benchmarks": benchmarks,
+        AVERAGE: {
+            measure: _mean([b[measure] for b in benchmarks.values()]) for measure in MEASURES
         },
         ALL: scores(run.outcomes, limits),
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def scores(outcomes: Sequence[Outcome], limits: Limits) -> dict[str, Any]:

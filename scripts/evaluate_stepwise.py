@@ -23,7 +23,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
 from builders.shards import code_digest
 from evaluators.outcomes import RESULTS, TRAJECTORIES
-from evaluators.results import ALL, finish, settings_of, write
+from evaluators.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from evaluators.stepwise import Evaluation, Progress, Run, Setting, evaluate
 from safe_stepwise.corpus import Corpus
 from safe_stepwise.engines.base import Engine
@@ -259,9 +259,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
             run_["method"],
             run_["max_steps"],
             run_["max_retries"],
-            f"{run_[ALL]['exact_match']:.3f}",
-            f"{run_[ALL]['f1']:.3f}",
-            "-" if run_[ALL]["accuracy"] is None else f"{run_[ALL]['accuracy']:.3f}",
+            *("-" if run_[AVERAGE][m] is None else f"{run_[AVERAGE][m]:.3f}" for m in MEASURES),
             f"{run_[ALL]['calls_per_question']:.1f}",
             f"{run_[ALL]['steps_per_question']:.1f}",
             run_[ALL]["failed"],
@@ -269,7 +267,12 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
         for run_ in results["runs"]
     ]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
-    lines = [table([header, *rows]), "", f"questions: {sizes}; calls and steps are means of them"]
+    means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
+    lines = [
+        table([header, *rows]),
+        "",
+        f"questions: {sizes}{means}; calls and steps are a question's",
+    ]
     lines += _tokens(results["runs"])
     totals = {name: sum(r[ALL][name] for r in results["runs"]) for name in _COUNTED}
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
