@@ -22,7 +22,8 @@ from builders.bar import telling
 from builders.benchmarks import BENCHMARKS
 from builders.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
 from builders.shards import code_digest
-from evaluators.outcomes import RESULTS, TRAJECTORIES
+from evaluators import report
+from evaluators.outcomes import REPORT, RESULTS, TRAJECTORIES
 from evaluators.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from evaluators.stepwise import Evaluation, Progress, Run, Setting, evaluate
 from safe_stepwise.corpus import Corpus
@@ -110,7 +111,9 @@ def _done(plan: Evaluation, seed: int) -> str:
         runs = asyncio.run(evaluate(plan, progress))
     _refuse_nothing(plan, runs)
     results = write(plan, runs)
-    finish(plan, results)
+    outcomes = [outcome for run_ in runs for outcome in run_.outcomes]
+    compared = report.write(outcomes, plan.output / REPORT, seed).results
+    finish(plan, {**results, "comparison": compared})
     return summary(plan, results)
 
 
@@ -278,7 +281,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    files = [plan.output / name for name in (TRAJECTORIES, RESULTS)]
+    names = (TRAJECTORIES, RESULTS, f"{REPORT}/{report.COMPARISON}")
+    files = [plan.output / name for name in names]
     return "\n".join([*lines, "", *map(str, files)])
 
 
