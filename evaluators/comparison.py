@@ -7,16 +7,16 @@
   score is counted, and is neither right nor wrong.
 - Intervals are percentile bootstrap intervals over questions, drawn within each benchmark.
 - Two systems with the same generator, K and N are compared on the questions that both have.
-  Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1 and all
-  means of benchmarks by flipping the signs of questions at random. Holm's adjustment counts all
-  tests of one measure in one column.
+  Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1 and
+  means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
+  counts all tests of one measure in one column.
 
 Nothing here depends on the order of the outcomes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, get_args
@@ -212,6 +212,7 @@ class _Sample:
     unpaired: Matrix
     wins: Matrix
     losses: Matrix
+    benchmarks: int = 1
 
     def estimates(self, at: int) -> Estimates:
         return {metric: self._estimate(3 * at + m) for m, metric in enumerate(METRICS)}
@@ -224,7 +225,7 @@ class _Sample:
             estimate = self._estimate(column)
             if estimate is None:
                 continue
-            exact = benchmark is not None and metric != "f1"
+            exact = self.benchmarks == 1 and metric != "f1"
             if exact:
                 p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
             else:
@@ -291,6 +292,7 @@ def _mean(samples: Sequence[_Sample]) -> _Sample:
         unpaired=np.sum([s.unpaired for s in samples], axis=0),
         wins=np.sum([s.wins for s in samples], axis=0),
         losses=np.sum([s.losses for s in samples], axis=0),
+        benchmarks=len(samples),
     )
 
 
@@ -316,7 +318,7 @@ def _order(system: System) -> tuple[str, int, int, int, str]:
     return (*system.setting, method, system.verifier)
 
 
-def _cell(questions: Mapping[str, Outcome], estimates: Estimates) -> Cell:
+def _cell(questions: Questions, estimates: Estimates) -> Cell:
     verdicts = [outcome.verdict for outcome in questions.values()]
     unscored, unjudged = verdicts.count("unscored"), verdicts.count(None)
     return Cell(

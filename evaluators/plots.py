@@ -92,7 +92,7 @@ def sweep_figure(
         axes.set_ylabel(f"average {METRIC_NAMES[metric]}, %")
         axes.legend(frameon=False, fontsize=7)
         marked = mark(any(row.simulated for row in mine))
-        axes.set_title(f"{generator}{marked}\nat each point N, with its 95% interval", fontsize=9)
+        axes.set_title(f"{generator}\nat each point N, with its 95% interval{marked}", fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
 
     return _panels(panel, generators, (7.2, 4.2))

@@ -160,16 +160,17 @@ def _comparison_text(comparison: Comparison) -> str:
         markdown(score_tables.score_table(comparison)),
         "± is half the width of the 95% bootstrap interval over questions. Δ is in percentage "
         "points, on the questions that both systems have, over the baseline that is better on "
-        "average.",
+        "average. Where all questions are right, or all wrong, no resample differs: ±0.0 is no "
+        "certainty.",
         *_counts(comparison),
         f"## 95% confidence intervals{mark}",
         markdown(score_tables.interval_table(comparison)),
         f"## Paired tests{mark}",
         markdown(score_tables.difference_table(comparison)),
-        "EM and Acc in one benchmark: McNemar's exact test. F1, and all averages: random flips of "
-        f"signs ({comparison.resamples:,}, seed {comparison.seed}). Holm's p counts all tests of "
-        "one measure in one column of the first table. Pairs and unpaired questions are those of "
-        "EM; Acc pairs only what the judge scored in both.",
+        "EM and Acc in one benchmark: McNemar's exact test. F1, and averages of several: random "
+        f"flips of signs ({comparison.resamples:,}, seed {comparison.seed}). Holm's p counts all "
+        "tests of one measure in one column of the first table. Pairs and unpaired questions are "
+        "those of EM; Acc pairs only what the judge scored in both.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -102,13 +102,27 @@ def test_only_shared_questions_are_paired() -> None:
 def test_mcnemar_in_a_benchmark_and_flips_on_average() -> None:
     safe = outcomes([1] * 8 + [0] * 2 + [1] * 5)
     no = outcomes([0] * 8 + [1] * 2 + [1] * 5, NO)
-    comparison = compare(safe + no, resamples=4_000)
-    one = difference(comparison)
-    assert (one.test, one.p) == ("mcnemar", pytest.approx(stats.mcnemar(8, 2)))
-    average = difference(comparison, benchmark=None)
-    assert (average.test, average.p) == ("sign_flip", pytest.approx(one.p, abs=0.03))
-    assert difference(comparison, metric="f1").test == "sign_flip"
-    assert one.estimate.value == average.estimate.value == 0.4
+    alike = [replace(o, benchmark="hotpotqa") for o in safe + no if o.question_id > "q5"]
+    for others, test in (([], "mcnemar"), (alike, "sign_flip")):
+        comparison = compare(safe + no + others, resamples=4_000)
+        one = difference(comparison)
+        assert (one.test, one.p) == ("mcnemar", pytest.approx(stats.mcnemar(8, 2)))
+        average = difference(comparison, benchmark=None)
+        assert average.test == test
+        assert difference(comparison, metric="f1").test == "sign_flip"
+    other = difference(comparison, benchmark="hotpotqa")
+    assert average.estimate.value == pytest.approx(
+        (one.estimate.value + other.estimate.value) / 2, abs=1e-6
+    )
+
+
+def test_flips_of_two_alike_benchmarks_are_mcnemar_of_both() -> None:
+    safe = outcomes([1] * 5 + [0] + [1] * 4)
+    no = outcomes([0] * 5 + [1] + [1] * 4, NO)
+    alike = [replace(o, benchmark="hotpotqa") for o in safe + no]
+    average = difference(compare(safe + no + alike, resamples=8_000), benchmark=None)
+    assert average.test == "sign_flip"
+    assert average.p == pytest.approx(stats.mcnemar(10, 2), abs=0.01)
 
 
 def test_the_average_is_tested_as_it_is_shown() -> None:
