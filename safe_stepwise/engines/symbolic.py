@@ -64,9 +64,9 @@ class SymbolicEngine:
         """Nothing to free."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        return [self._answer(request) for request in requests]
+        return [self.answer(request) for request in requests]
 
-    def _answer(self, request: Request) -> Completion | EngineError:
+    def answer(self, request: Request) -> Completion | EngineError:
         in_loop = request.role in symbolic_steps.ROLES
         if request.question is None or not (in_loop or request.role in _REPLIES):
             return EngineError(f"the symbolic engine does not know the role {request.role!r}")

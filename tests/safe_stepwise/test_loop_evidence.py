@@ -157,12 +157,9 @@ def is_right(question: Question, found: Trajectory) -> bool:
     return exact_match(found.answer, [question.answer], question.benchmark) == 1
 
 
-# Of MuSiQue's 20 passages others often hold the value that is sought, and are taken for its source.
-@pytest.mark.parametrize(
-    ("benchmark", "gain"), [("2wikimultihopqa", 0.5), ("hotpotqa", 0.5), ("musique", 0.1)]
-)
+@pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "hotpotqa"])
 def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
-    real_data: Path, benchmark: str, gain: float
+    real_data: Path, benchmark: str
 ) -> None:
     less = with_one_gold_passage_less(real_data, benchmark, rows=12)
     lines = (real_data / f"{benchmark}_dev.jsonl").read_text(encoding="utf-8").splitlines()[:60]
@@ -177,7 +174,7 @@ def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
     without = [is_right(q, t) for q, t in zip(less, symbolic(less, None), strict=True)]
     found = symbolic(less, search)
     right = [is_right(q, t) for q, t in zip(less, found, strict=True)]
-    assert sum(right) >= sum(without) + gain * len(less)
+    assert sum(right) >= sum(without) + 0.5 * len(less)
     for question, trajectory in zip(less, found, strict=True):
         at_hand = len(question.passages)
         for attempt in trajectory.attempts:
