@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,9 +131,7 @@ def costs(number: int) -> None:
     sides = {"generator": engine(GENERATOR_ERRORS), "verifier": engine(VERIFIER_ERRORS)}
     clients = [Client(one) for _, one in sides.values()]
     found = asyncio.run(play(asked, clients[0], clients[1], 64))
-    rows: list[Sequence[object]] = [
-        ("role", "", "total", "computed", "share %", "over bound %")
-    ]
+    rows: list[Sequence[object]] = [("role", "", "total", "computed", "share %", "over bound %")]
     sums = {name: [0.0, 0.0] for name in ("paper", "ours", "bound", "tokens")}
     for (role, (qwen, _)), client in zip(sides.items(), clients, strict=True):
         account = client.total()

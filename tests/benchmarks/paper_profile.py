@@ -9,7 +9,6 @@ The players are the symbolic ones, wrong at rates that come to that.
 
 from __future__ import annotations
 
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -42,7 +41,10 @@ class Cost:
     computed: float
 
 
-PAPER = {"generator": Cost(43.8e6 / 3000, 10.9e6 / 3000), "verifier": Cost(100.4e6 / 3000, 5.0e6 / 3000)}
+PAPER = {
+    "generator": Cost(43.8e6 / 3000, 10.9e6 / 3000),
+    "verifier": Cost(100.4e6 / 3000, 5.0e6 / 3000),
+}
 
 
 def questions(number: int) -> list[Question]:
