@@ -19,7 +19,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.symbolic import SymbolicEngine
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.loop import DEFAULT, Limits, Search, run_question, unverified
+from safe_stepwise.loop import DEFAULT, Limits, Search, is_unread, run_question
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.text import normal_name
@@ -126,10 +126,10 @@ def test_without_a_verifier_nobody_searches() -> None:
 
 def test_without_a_search_the_label_does_not_exist() -> None:
     verifier = Turns((LACKING, GOOD))
-    found = play(Turns((FOUND, LAST)), verifier, None)
+    found = play(Turns((FOUND, FOUND, LAST)), verifier, None)
     assert "Missing Evidence" not in verifier.asked[0].messages[0].content
-    assert found.attempts[0].feedback is None
-    assert unverified(found) == 1
+    assert is_unread(found.attempts[0])
+    assert found.answer == "Oru"
 
 
 # ------------------------------------------------------------------------------ the symbolic roles
