@@ -33,7 +33,8 @@ LOOKALIKES = (
     "Incorrect", "incorrect.", "Not Correct", "not-correct", "Correct?", "~Correct~", "!Correct",
     "¬Correct", "Correct or Unsupported", "Correct, but Off-topic", "\u0421orrect", "Corr\u0435ct",
     "\uff23\uff4f\uff52\uff52\uff45\uff43\uff54", "Correct\u200b", "Cor\u00adrect",
-    "\U0001d402orrect", "Correct\x00", "Correctness", "Correct (Error)", "In Correct", "✓", "true", "yes", "", "None",
+    "\U0001d402orrect", "Correct\x00", "Correctness", "Correct (Error)", "In Correct",
+    "✓", "true", "yes", "", "None",
 )  # fmt: skip
 CORRECTS = ("Correct", "correct.", "CORRECT", " **Correct** ", "Correct (No Error)", '"Correct"')
 FAULTS = tuple(label for label in labels() if label != "Correct")
