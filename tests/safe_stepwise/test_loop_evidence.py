@@ -19,7 +19,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.symbolic import SymbolicEngine
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.loop import DEFAULT, Limits, Search, run_question, unverified
+from safe_stepwise.loop import DEFAULT, Limits, Search, is_unread, run_question
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.text import normal_name
@@ -126,10 +126,10 @@ def test_without_a_verifier_nobody_searches() -> None:
 
 def test_without_a_search_the_label_does_not_exist() -> None:
     verifier = Turns((LACKING, GOOD))
-    found = play(Turns((FOUND, LAST)), verifier, None)
+    found = play(Turns((FOUND, FOUND, LAST)), verifier, None)
     assert "Missing Evidence" not in verifier.asked[0].messages[0].content
-    assert found.attempts[0].feedback is None
-    assert unverified(found) == 1
+    assert is_unread(found.attempts[0])
+    assert found.answer == "Oru"
 
 
 # ------------------------------------------------------------------------------ the symbolic roles
@@ -157,12 +157,9 @@ def is_right(question: Question, found: Trajectory) -> bool:
     return exact_match(found.answer, [question.answer], question.benchmark) == 1
 
 
-# Of MuSiQue's 20 passages others often hold the value that is sought, and are taken for its source.
-@pytest.mark.parametrize(
-    ("benchmark", "gain"), [("2wikimultihopqa", 0.5), ("hotpotqa", 0.5), ("musique", 0.1)]
-)
+@pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "hotpotqa"])
 def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
-    real_data: Path, benchmark: str, gain: float
+    real_data: Path, benchmark: str
 ) -> None:
     less = with_one_gold_passage_less(real_data, benchmark, rows=12)
     lines = (real_data / f"{benchmark}_dev.jsonl").read_text(encoding="utf-8").splitlines()[:60]
@@ -177,7 +174,7 @@ def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
     without = [is_right(q, t) for q, t in zip(less, symbolic(less, None), strict=True)]
     found = symbolic(less, search)
     right = [is_right(q, t) for q, t in zip(less, found, strict=True)]
-    assert sum(right) >= sum(without) + gain * len(less)
+    assert sum(right) >= sum(without) + 0.5 * len(less)
     for question, trajectory in zip(less, found, strict=True):
         at_hand = len(question.passages)
         for attempt in trajectory.attempts:
