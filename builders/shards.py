@@ -21,7 +21,6 @@ import pyarrow as pa
 
 import builders
 import safe_stepwise
-from builders import event_loop
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import RawRow, decode
 from builders.benchmarks.synthetic import Spec, generate
@@ -29,6 +28,7 @@ from builders.features import label_to_row, question_sha256, question_to_row
 from builders.pool import in_order
 from builders.teachers import Teacher, Teachers
 from builders.verification import verify
+from safe_stepwise import event_loop
 from safe_stepwise.errors import RowError
 from safe_stepwise.files import write_atomically
 from safe_stepwise.records import Label, Question, canonical_json

@@ -18,16 +18,16 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import EngineError, Request, Sampling
+from safe_stepwise.engines.base import NO_USAGE, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Question, Step, identity
+from safe_stepwise.records import Question, Step, Usage, identity
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -68,6 +68,7 @@ class Reply:
     explanation: str
     text: str = ""
     failed: bool = False
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +120,21 @@ class Judge:
         said = await self.client.ask_all(requests)
         return verdict_of([self._read(reply, case) for reply in said])
 
-    async def judge_all(self, cases: Sequence[Case]) -> tuple[Verdict, ...]:
-        """The verdicts on many answers, in order; raises as ``judge`` does."""
-        asking = [asyncio.ensure_future(self.judge(case)) for case in cases]
+    async def judge_all(
+        self, cases: Sequence[Case], on_done: Callable[[Verdict], None] | None = None
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on many answers, in order; raises as ``judge`` does.
+
+        ``on_done`` hears of each verdict as soon as there is one.
+        """
+
+        async def told(case: Case) -> Verdict:
+            verdict = await self.judge(case)
+            if on_done is not None:
+                on_done(verdict)
+            return verdict
+
+        asking = [asyncio.ensure_future(told(case)) for case in cases]
         try:
             return tuple(await asyncio.gather(*asking))
         finally:
@@ -134,8 +147,9 @@ class Judge:
         try:
             outcome, explanation = read_verdict(reply.text, case)
         except VerdictError as error:
-            return Reply("unscored", f"The judge's reply cannot be read: {error}.", reply.text)
-        return Reply(outcome, explanation, reply.text)
+            reason = f"The judge's reply cannot be read: {error}."
+            return Reply("unscored", reason, reply.text, usage=reply.usage)
+        return Reply(outcome, explanation, reply.text, usage=reply.usage)
 
 
 def judge_request(case: Case, benchmark: str = "synthetic") -> Request:
