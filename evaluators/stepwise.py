@@ -9,29 +9,25 @@ asks for it again.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import safe_stepwise
-from evaluators.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome, trajectory_of
+from evaluators.journal import Journal
+from evaluators.outcomes import Outcome
 from safe_stepwise import generator as generating
-from safe_stepwise import judge as judging
 from safe_stepwise import verifier as verifying
 from safe_stepwise.corpus import Corpus
 from safe_stepwise.engines.client import Client
-from safe_stepwise.files import write_atomically, write_lines
 from safe_stepwise.judge import Case, Judge, Verdict
 from safe_stepwise.loop import Limits, Method
-from safe_stepwise.records import Question, Trajectory, canonical_json, identity
-from safe_stepwise.running import AT_ONCE, run_questions, statistics
+from safe_stepwise.records import Question, Trajectory, identity
+from safe_stepwise.running import AT_ONCE, run_questions
 from safe_stepwise.scoring import exact_match, f1
 
 JOURNAL = ".trajectories.jsonl"
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +92,18 @@ class Progress:
         )
 
 
-async def evaluate(plan: Evaluation, progress: Progress) -> list[Outcome]:
-    """The outcomes of all settings, in their order, each over the questions in their order.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one setting came to; outcomes are in the order of the questions."""
+
+    setting: Setting
+    outcomes: tuple[Outcome, ...]
+    verdicts: tuple[Verdict, ...]
+    """None of them without a judge."""
+
+
+async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
+    """A run for each setting, in their order.
 
     Raises ``UserError`` for what the user can mend.
     """
@@ -105,58 +111,19 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Outcome]:
     journal = Journal(plan.output / JOURNAL)
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)
-    outcomes: list[Outcome] = []
+    runs: list[Run] = []
     try:
         for engine in engines:
             await engine.check()
         for setting in plan.settings:
             ended = await _trajectories(plan, setting, asked, journal, progress)
             verdicts = await _verdicts(plan, ended)
-            outcomes += _outcomes(plan, setting, ended, verdicts)
+            runs.append(Run(setting, _outcomes(plan, setting, ended, verdicts), verdicts))
     finally:
         journal.close()
         for engine in engines:
             await engine.close()
-    return outcomes
-
-
-class Journal:
-    """Trajectories by key, one line each, on disk before the next one ends.
-
-    A last line that a kill tore is cut off.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._known: dict[str, Trajectory] = {}
-        sound = 0
-        if path.exists():
-            for line in path.read_bytes().splitlines(keepends=True):
-                try:
-                    entry = json.loads(line) if line.endswith(b"\n") else None
-                    self._known[entry["key"]] = trajectory_of(entry["trajectory"])
-                except (ValueError, TypeError, KeyError):
-                    break  # torn, or damaged: from here on all is owed again
-                sound += len(line)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-        os.ftruncate(self._file, sound)
-        os.lseek(self._file, sound, os.SEEK_SET)
-
-    def get(self, key: str) -> Trajectory | None:
-        """The trajectory under a key, if it ended."""
-        return self._known.get(key)
-
-    def add(self, key: str, trajectory: Trajectory) -> None:
-        """Keep a trajectory."""
-        self._known[key] = trajectory
-        line = canonical_json({"key": key, "trajectory": asdict(trajectory)}) + "\n"
-        left = memoryview(line.encode("utf-8", "backslashreplace"))
-        while left:
-            left = left[os.write(self._file, left) :]
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+    return runs
 
 
 async def _trajectories(
@@ -212,32 +179,31 @@ def _key_of(plan: Evaluation, setting: Setting) -> str:
     )
 
 
-async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> Sequence[Verdict | None]:
-    """The judge's verdict on each answer, benchmark by benchmark."""
-    found: list[Verdict | None] = [None] * len(ended)
+async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
+    """The judge's verdict on each answer, benchmark by benchmark; none without a judge."""
     if plan.judge is None:
-        return found
-    for benchmark, places in _by_benchmark(plan.questions).items():
+        return ()
+    found: dict[int, Verdict] = {}
+    for benchmark, places in by_benchmark(plan.questions).items():
         judge = replace(plan.judge, benchmark=benchmark)
         cases = [
             Case(ended[n].answer, references(plan.questions[n]), plan.questions[n].question)
             for n in places
         ]
-        for n, verdict in zip(places, await judge.judge_all(cases), strict=True):
-            found[n] = verdict
-    return found
+        found.update(zip(places, await judge.judge_all(cases), strict=True))
+    return tuple(found[n] for n in range(len(ended)))
 
 
 def _outcomes(
     plan: Evaluation,
     setting: Setting,
     ended: Sequence[Trajectory],
-    verdicts: Sequence[Verdict | None],
-) -> list[Outcome]:
+    verdicts: Sequence[Verdict],
+) -> tuple[Outcome, ...]:
     verifier = setting.verifier_of(plan.verifier)
     judge = plan.judge.client if plan.judge else None
     took_part = [client for client in (setting.generator, verifier, judge) if client is not None]
-    return [
+    return tuple(
         Outcome(
             benchmark=question.benchmark,
             generator=setting.generator.engine.name,
@@ -253,8 +219,8 @@ def _outcomes(
             simulated=any(client.engine.simulated for client in took_part),
             judge=verdict.explanation if verdict else "",
         )
-        for question, trajectory, verdict in zip(plan.questions, ended, verdicts, strict=True)
-    ]
+        for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
+    )
 
 
 def references(question: Question) -> tuple[str, ...]:
@@ -262,118 +228,9 @@ def references(question: Question) -> tuple[str, ...]:
     return (question.answer, *question.aliases)
 
 
-def _by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:
+def by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:
+    """The places of each benchmark's questions."""
     places: dict[str, list[int]] = {}
     for n, question in enumerate(questions):
         places.setdefault(question.benchmark, []).append(n)
     return places
-
-
-# ----------------------------------------------------------------------------------------- results
-
-
-def write(plan: Evaluation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Write trajectories, questions and, last of all, results; returns the results.
-
-    While they change there is no ``results.json``.
-    """
-    found = results(plan, outcomes)
-    (plan.output / RESULTS).unlink(missing_ok=True)
-    write_lines(plan.output / TRAJECTORIES, (outcome.to_json() for outcome in outcomes))
-    write_lines(plan.output / QUESTIONS, (_asked(q).to_json() for q in plan.questions))
-    return found
-
-
-def finish(plan: Evaluation, found: Mapping[str, Any]) -> None:
-    """Write ``results.json``: all else is written."""
-    text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    write_atomically(plan.output / RESULTS, text.encode())
-
-
-def results(plan: Evaluation, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The record of a run: its settings, and a setting's scores by benchmark and over all."""
-    size = len(plan.questions)
-    runs = [
-        _run(plan, setting, outcomes[n * size : (n + 1) * size])
-        for n, setting in enumerate(plan.settings)
-    ]
-    return {
-        "version": safe_stepwise.__version__,
-        "simulated": any(outcome.simulated for outcome in outcomes),
-        "settings": settings_of(plan),
-        "runs": runs,
-    }
-
-
-def settings_of(plan: Evaluation) -> dict[str, Any]:
-    """All that decides on a run's results, addresses left out."""
-    limits = plan.settings[0].limits
-    judge = plan.judge
-    return {
-        **plan.notes,
-        "questions": {name: len(p) for name, p in _by_benchmark(plan.questions).items()},
-        "questions_sha256": identity([identity(question) for question in plan.questions]),
-        "generators": list(dict.fromkeys(s.generator.engine.name for s in plan.settings)),
-        "methods": list(dict.fromkeys(s.method for s in plan.settings)),
-        "max_steps": sorted({s.limits.max_steps for s in plan.settings}),
-        "max_retries": sorted({s.limits.max_retries for s in plan.settings}),
-        "on_exhausted": limits.on_exhausted,
-        "feedback": limits.feedback,
-        "verifier": plan.verifier.engine.name if plan.verifier else None,
-        "judge": judge.client.engine.name if judge else None,
-        "judge_repeats": judge.repeats if judge else None,
-        "judge_skips_exact": judge.skip_exact if judge else None,
-        "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
-        "prompts_sha256": {
-            "generator": generating.prompt_digest(),
-            "verifier": verifying.prompt_digest(plan.corpus is not None),
-            "judge": judging.prompt_digest(),
-        },
-        "code_sha256": plan.code_sha256,
-    }
-
-
-def _run(plan: Evaluation, setting: Setting, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    places = _by_benchmark(plan.questions)
-    return {
-        "generator": setting.generator.engine.name,
-        "verifier": outcomes[0].verifier,
-        "method": setting.method,
-        "max_steps": setting.limits.max_steps,
-        "max_retries": setting.limits.max_retries,
-        "simulated": any(outcome.simulated for outcome in outcomes),
-        "benchmarks": {
-            name: scores([outcomes[n] for n in numbers], setting.limits)
-            for name, numbers in places.items()
-        },
-        ALL: scores(outcomes, setting.limits),
-    }
-
-
-def scores(outcomes: Sequence[Outcome], limits: Limits) -> dict[str, Any]:
-    """Means over outcomes of one setting, and what its loop did.
-
-    A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
-    left out of ``accuracy``, which is None without any verdict.
-    """
-    size = len(outcomes)
-    right = sum(outcome.verdict == "correct" for outcome in outcomes)
-    judged = right + sum(outcome.verdict == "incorrect" for outcome in outcomes)
-    return {
-        "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
-        "f1": sum(outcome.f1 for outcome in outcomes) / size,
-        "accuracy": right / judged if judged else None,
-        "unscored": sum(outcome.verdict == "unscored" for outcome in outcomes),
-        "failed": sum(outcome.trajectory.stop_reason == "failed" for outcome in outcomes),
-        **asdict(statistics([outcome.trajectory for outcome in outcomes], limits)),
-    }
-
-
-def _asked(question: Question) -> Asked:
-    return Asked(
-        question.benchmark,
-        question.id,
-        question.question,
-        references(question),
-        question.passages,
-    )

@@ -56,7 +56,7 @@ class Corpus:
         """The ``top`` passages that fit a query best, best first; fewer if fewer fit at all."""
         import numpy as np
 
-        terms = [t for t in _terms([query])[0] if t in self._index.vocab_dict]
+        terms = [t for t in _terms([query])[0] if t and t in self._index.vocab_dict]
         if not terms:
             return ()
         scores = self._index.get_scores(terms)

@@ -68,9 +68,9 @@ class SymbolicEngine:
         """Nothing to free."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        return [self._answer(request) for request in requests]
+        return [self.answer(request) for request in requests]
 
-    def _answer(self, request: Request) -> Completion | EngineError:
+    def answer(self, request: Request) -> Completion | EngineError:
         in_loop = request.role in symbolic_steps.ROLES
         known = in_loop or request.role in _REPLIES or request.role == judge.ROLE
         if request.question is None or not known:

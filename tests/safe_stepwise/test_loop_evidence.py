@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 
+import pytest
+
+from builders.benchmarks import BENCHMARKS
+from builders.missing_evidence import without_passage
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.engines.symbolic import SymbolicEngine
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.loop import DEFAULT, Limits, Search, run_question, unverified
+from safe_stepwise.loop import DEFAULT, Limits, Search, is_unread, run_question
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.text import normal_name
 
 FILM = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
 VELT = Passage("Ors Velt", ("Ors Velt was born in Oru.",))
@@ -115,7 +126,58 @@ def test_without_a_verifier_nobody_searches() -> None:
 
 def test_without_a_search_the_label_does_not_exist() -> None:
     verifier = Turns((LACKING, GOOD))
-    found = play(Turns((FOUND, LAST)), verifier, None)
+    found = play(Turns((FOUND, FOUND, LAST)), verifier, None)
     assert "Missing Evidence" not in verifier.asked[0].messages[0].content
-    assert found.attempts[0].feedback is None
-    assert unverified(found) == 1
+    assert is_unread(found.attempts[0])
+    assert found.answer == "Oru"
+
+
+# ------------------------------------------------------------------------------ the symbolic roles
+
+
+def with_one_gold_passage_less(folder: Path, benchmark: str, rows: int) -> list[Question]:
+    """Real rows that the symbolic engine answers whole, each without its last gold passage."""
+    parse = BENCHMARKS[benchmark].parse
+    with (folder / f"{benchmark}_dev.jsonl").open(encoding="utf-8") as lines:
+        parsed = [parse(json.loads(line), "validation") for line in islice(lines, 2 * rows)]
+    whole = [q for q, t in zip(parsed, symbolic(parsed, None), strict=True) if is_right(q, t)]
+    assert len(whole) >= rows
+    return [without_passage(q, q.gold[-1][0]) for q in whole[:rows]]
+
+
+def symbolic(questions: Sequence[Question], search: Search | None) -> list[Trajectory]:
+    async def all_of_them() -> list[Trajectory]:
+        one, other = Client(SymbolicEngine()), Client(SymbolicEngine())
+        return [await run_question(q, one, other, DEFAULT, search) for q in questions]
+
+    return asyncio.run(all_of_them())
+
+
+def is_right(question: Question, found: Trajectory) -> bool:
+    return exact_match(found.answer, [question.answer], question.benchmark) == 1
+
+
+@pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "hotpotqa"])
+def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
+    real_data: Path, benchmark: str
+) -> None:
+    less = with_one_gold_passage_less(real_data, benchmark, rows=12)
+    lines = (real_data / f"{benchmark}_dev.jsonl").read_text(encoding="utf-8").splitlines()[:60]
+    rows = [BENCHMARKS[benchmark].parse(json.loads(line), "validation") for line in lines]
+    corpus = {page.title: replace(page, is_gold=False) for row in rows for page in row.passages}
+
+    def search(query: str) -> list[Passage]:
+        words = f" {normal_name(query)} "
+        named = [t for t in corpus if f" {normal_name(t)} " in words]
+        return [corpus[title] for title in sorted(named, key=len, reverse=True)]
+
+    without = [is_right(q, t) for q, t in zip(less, symbolic(less, None), strict=True)]
+    found = symbolic(less, search)
+    right = [is_right(q, t) for q, t in zip(less, found, strict=True)]
+    assert sum(right) >= sum(without) + 0.5 * len(less)
+    for question, trajectory in zip(less, found, strict=True):
+        at_hand = len(question.passages)
+        for attempt in trajectory.attempts:
+            told = f"{attempt.text} {attempt.feedback}"
+            assert all(int(n) <= at_hand for n in re.findall(r"\bPassage (\d+)", told))
+            at_hand += len(attempt.retrieved)
