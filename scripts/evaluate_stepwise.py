@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from builders import folders
-from builders.bar import telling
 from builders.benchmarks import BENCHMARKS
 from builders.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
 from builders.shards import code_digest
@@ -26,6 +25,7 @@ from evaluators import report
 from evaluators.outcomes import REPORT, RESULTS, TRAJECTORIES
 from evaluators.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from evaluators.stepwise import Evaluation, Progress, Run, Setting, evaluate
+from safe_stepwise.bar import telling
 from safe_stepwise.corpus import Corpus
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache

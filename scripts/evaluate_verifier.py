@@ -15,7 +15,6 @@ from typing import Any
 
 from builders import folders
 from builders.benchmarks.hub import HubSource, resolve_commit
-from safe_stepwise.files import write_atomically
 from builders.verifier_steps import VERIFIER_STEPS
 from evaluators import step_set
 from evaluators.verifier_page import SHOWN, agreement_rows, title_of
@@ -25,6 +24,7 @@ from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 from safe_stepwise.taxonomy import CORRECT
 from safe_stepwise.verifier import prompt_digest
 from scripts.cli import Parser, positive, run, table
