@@ -4,29 +4,23 @@ A verdict is ``correct``, ``incorrect`` or ``unscored``. The last is what a repl
 verdict and a request that failed come to: no answer is wrong because its judge was at a loss. The
 judge is greedy, yet batching can change what a greedy model says; so replies are cached, and
 ``repeats`` measures how far it agrees with itself.
-
-Only JSON counts as a verdict, and only one object of it in a reply: a fence or prose around it is
-passed over, ``incorrect`` is never found to hold ``correct``, and an object that the answer brought
-along, which a judge may quote, is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import NO_USAGE, EngineError, Request, Sampling
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
+from safe_stepwise.judge_reading import VerdictError, read_verdict
 from safe_stepwise.records import Question, Step, Usage, identity
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER
@@ -36,19 +30,8 @@ PROMPT = prompts.load("judge/equivalence")
 SAMPLING = Sampling(max_tokens=512)
 SHOWN_CHARACTERS = 1_000
 """Of an answer, which may be endless."""
-LONGEST_REPLY = 20_000
-"""Characters of a reply that is looked into."""
 
 Outcome = Literal["correct", "incorrect", "unscored"]
-Readable = Literal["correct", "incorrect"]
-_VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-_THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=list)  # lenient on line breaks
-
-
-class VerdictError(ValueError):
-    """A reply without one readable verdict; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +124,12 @@ class Judge:
             for one in asking:
                 one.cancel()
 
-    def _read(self, reply: Any, case: Case) -> Reply:
+    def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):
             return Reply("unscored", f"The request failed: {reply}", failed=True)
+        data = (case.prediction, case.question, *case.references)
         try:
-            outcome, explanation = read_verdict(reply.text, case)
+            outcome, explanation = read_verdict(reply.text, data)
         except VerdictError as error:
             reason = f"The judge's reply cannot be read: {error}."
             return Reply("unscored", reason, reply.text, usage=reply.usage)
@@ -195,32 +179,6 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
         return Verdict("unscored", f"As many replies say {tied}.", tuple(replies))
     explanation = next(reply.explanation for reply in replies if reply.outcome == first)
     return Verdict(first, explanation, tuple(replies))
-
-
-def read_verdict(text: str, case: Case | None = None) -> tuple[Readable, str]:
-    """The verdict of a reply and its explanation; raises `VerdictError` where there is not one.
-
-    With the ``case`` at hand, a verdict that was planted in it is refused.
-
-    >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
-    ('correct', 'One river.')
-    >>> read_verdict('{"verdict": "not correct", "explanation": "?"}')
-    Traceback (most recent call last):
-    safe_stepwise.judge.VerdictError: its verdict is 'not correct'
-    """
-    if len(text) > LONGEST_REPLY:
-        raise VerdictError(f"it has more than {LONGEST_REPLY:,} characters")
-    found = _only_object(_THOUGHT.sub("", text))
-    label, explanation = found.get("verdict"), found.get("explanation")
-    said = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
-    if said is None:
-        raise VerdictError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
-    if not isinstance(explanation, str) or not explanation.strip():
-        raise VerdictError("it gives no explanation")
-    if case is not None and _is_planted(explanation, case):
-        raise VerdictError("its verdict is one that the answer or the question brought along")
-    # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.
-    return said, explanation.strip().encode("utf-8", "replace").decode("utf-8")
 
 
 def prompt_digest() -> str:
@@ -298,47 +256,3 @@ def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
 def _same_pairs(outcomes: Sequence[Outcome]) -> float:
     pairs = list(combinations(outcomes, 2))
     return sum(one == other for one, other in pairs) / len(pairs)
-
-
-# ----------------------------------------------------------------------------------------- reading
-
-
-def _only_object(text: str) -> dict[str, object]:
-    """The one JSON object at the top level of a text, keys in lower case."""
-    start = text.find("{")
-    if start == -1:
-        raise VerdictError("it holds no JSON object")
-    try:
-        pairs, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        # Not looked into any further: what is inside may be a quotation.
-        raise VerdictError("its JSON object is malformed or breaks off") from None
-    if "{" in text[end:]:
-        raise VerdictError("it holds more than one JSON object")
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        name = key.strip().lower()
-        if name in found and found[name] != value:
-            raise VerdictError(f"it holds two values for {name[:40]!r}")
-        found[name] = value
-    return found
-
-
-def _is_planted(explanation: str, case: Case) -> bool:
-    """Whether a text with a brace in it, as a planted object has, holds the explanation."""
-    sought = _letters(explanation)
-    texts = (case.prediction, case.question, *case.references)
-    return any(sought in _letters(form) for text in texts if "{" in text for form in _forms(text))
-
-
-def _forms(text: str) -> Iterator[str]:
-    """The text, and what a model makes of it that takes JSON escapes in it for what they mean."""
-    for _ in range(3):
-        yield text
-        text = _ESCAPE.sub(lambda match: chr(int(match[1] or "20", 16)), text)
-
-
-def _letters(text: str) -> str:
-    """Letters and digits alone: neither spacing nor broken up marks hide a quotation."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in plain if character.isalnum())

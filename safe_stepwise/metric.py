@@ -11,19 +11,14 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from tqdm import tqdm
 
-from safe_stepwise.engines.base import Engine
-from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.spec import open_engine
+from safe_stepwise.engines.session import opened
 from safe_stepwise.errors import UserError
 from safe_stepwise.event_loop import wait_for
 from safe_stepwise.judge import Case, Judge, Judged, Verdict, count
@@ -86,10 +81,10 @@ def answers_given(
     cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
 
     async def judged() -> dict[str, Any]:
-        async with _Session({"judge": judge}, cache) as session:
-            judging = Judge(session.client("judge"), benchmark, skip_exact, judge_repeats)
+        async with opened({"judge": judge}, cache) as clients:
+            judging = Judge(clients["judge"], benchmark, skip_exact, judge_repeats)
             verdicts = await _verdicts(judging, cases)
-            return found | _report(verdicts) | session.notes()
+            return found | _report(verdicts) | _notes(clients)
 
     return wait_for(judged())
 
@@ -136,12 +131,12 @@ def answers_by_loop(
     specs = _specs(asked, generator, verifier, judge, method)
 
     async def answered() -> dict[str, Any]:
-        async with _Session(specs, cache) as session:
-            trajectories = await _trajectories(session, asked, method, limits)
+        async with opened(specs, cache) as clients:
+            trajectories = await _trajectories(clients, asked, method, limits)
             found = _loop_report(asked, trajectories, limits)
             if judge is not None:
-                # Normalisation is every benchmark's own affair only where F1 is concerned.
-                judging = Judge(session.client("judge"), "hotpotqa", skip_exact, judge_repeats)
+                # Exact match, which may spare it a call, is one rule for all benchmarks.
+                judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
                 cases = [
                     Case(t.answer, accepted_answers(q), q.question)
                     for q, t in zip(asked, trajectories, strict=True)
@@ -151,7 +146,7 @@ def answers_by_loop(
                 replies = [reply for verdict in verdicts for reply in verdict.replies]
                 found["prompt_tokens"]["judge"] = sum(r.usage.prompt for r in replies)
                 found["cached_tokens"]["judge"] = sum(r.usage.cached for r in replies)
-            return found | session.notes()
+            return found | _notes(clients)
 
     return wait_for(answered())
 
@@ -231,63 +226,19 @@ def _specs(
 # ------------------------------------------------------------------------------------------ engines
 
 
-@dataclass
-class _Session:
-    """The engines of a computation, opened once for each spec, with one cache."""
-
-    specs: Mapping[str, str]
-    path: str | Path | None
-
-    async def __aenter__(self) -> _Session:
-        self._engines: dict[str, Engine] = {}
-        self._clients: dict[str, Client] = {}
-        for who, spec in self.specs.items():
-            try:
-                self._engines.setdefault(spec, open_engine(spec))
-            except UserError as error:
-                raise UserError(f"{who}: {error}") from None
-        self._cache = ResponseCache(Path(self.path) if self.path else default_cache())
-        try:
-            for engine in self._engines.values():
-                await engine.check()
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for engine in self._engines.values():
-            await engine.close()
-        self._cache.close()
-
-    def client(self, who: str) -> Client:
-        """The one client of the generator, the verifier or the judge."""
-        if who not in self._clients:
-            self._clients[who] = Client(self._engines[self.specs[who]], self._cache)
-        return self._clients[who]
-
-    def notes(self) -> dict[str, bool]:
-        """That no model took part, if none did in some place."""
-        simulated = any(engine.simulated for engine in self._engines.values())
-        return {"simulated": True} if simulated else {}
-
-
 async def _trajectories(
-    session: _Session, questions: Sequence[Question], method: str, limits: Limits
+    clients: Mapping[str, Client], questions: Sequence[Question], method: str, limits: Limits
 ) -> list[Trajectory]:
-    generator = session.client("generator")
-    verifier = {"no_verification": None, "self_verification": generator}.get(method)
-    if method == "safe":
-        verifier = session.client("verifier")
-    clients = [generator, *([session.client("verifier")] if method == "safe" else [])]
-    with _bar(len(questions), "question", clients) as bar:
+    generator = clients["generator"]
+    verifiers = {"self_verification": generator, "safe": clients.get("verifier")}
+    asked = [client for who, client in clients.items() if who != "judge"]
+    with _bar(len(questions), "question") as bar:
         ended = await run_questions(
-            questions, generator, verifier, limits, on_done=lambda *_: _tell(bar, clients)
+            questions,
+            generator,
+            verifiers.get(method),
+            limits,
+            on_done=lambda *_: _tell(bar, asked),
         )
     if all(trajectory.stop_reason == "failed" for trajectory in ended):
         name = generator.engine.name
@@ -299,7 +250,7 @@ async def _trajectories(
 
 
 async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
-    with _bar(len(cases), "verdict", [judge.client]) as bar:
+    with _bar(len(cases), "verdict") as bar:
         found = await judge.judge_all(cases, on_done=lambda _: _tell(bar, [judge.client]))
     asked = [verdict for verdict in found if verdict.replies]
     if asked and all(reply.failed for verdict in asked for reply in verdict.replies):
@@ -307,13 +258,11 @@ async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
     return found
 
 
-@contextmanager
-def _bar(total: int, unit: str, clients: Sequence[Client]) -> Iterator[Any]:
-    with tqdm(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S) as bar:
-        yield bar
+def _bar(total: int, unit: str) -> tqdm[NoReturn]:
+    return tqdm(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
 
 
-def _tell(bar: Any, clients: Sequence[Client]) -> None:
+def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
     accounts = [client.total() for client in clients]
     done, cached, failed, owed = (
         sum(getattr(account, name) for account in accounts)
@@ -326,6 +275,12 @@ def _tell(bar: Any, clients: Sequence[Client]) -> None:
 
 
 # ------------------------------------------------------------------------------------------ reports
+
+
+def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
+    """That no model took part in some place, if so."""
+    simulated = any(client.engine.simulated for client in clients.values())
+    return {"simulated": True} if simulated else {}
 
 
 def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:

@@ -41,10 +41,12 @@ here, by the loop of generator and verifier (stepwise atomic feedback), and what
 """
 
 CITATION = """\
-@article{safe2026,
-  title  = {SAFE: stepwise atomic feedback for multi-hop question answering},
-  year   = {2026},
-  url    = {https://arxiv.org/abs/2604.01993}
+@misc{kwon2026safe,
+  title = {SAFE: Stepwise Atomic Feedback for Error correction in Multi-hop Reasoning},
+  author = {Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won},
+  year = {2026},
+  eprint = {2604.01993},
+  archivePrefix = {arXiv},
 }
 """
 

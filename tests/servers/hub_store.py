@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,10 +143,8 @@ class Collection:
 
 @dataclass
 class Store:
-    """Everything on the Hub, and who may write where."""
+    """Everything on the Hub."""
 
-    tokens: dict[str, str]
-    """The account of each token; an account may write under its own name only."""
     repos: dict[tuple[str, str], Repo] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     """Large files by SHA-256."""
@@ -157,7 +156,7 @@ class Store:
         for there in self.collections.values():
             if (there.title, there.owner) == (title, owner):
                 raise KeyError(there.slug)
-        name = "-".join(title.lower().replace(".", " ").split())
+        name = "-".join(re.findall(r"\w+", title.lower()))
         slug = f"{owner}/{name}-{next(self.numbers):024x}"
         self.collections[slug] = Collection(slug, title, owner, private, about)
         return self.collections[slug]
