@@ -186,6 +186,53 @@ def test_or_it_is_dropped_and_its_tries_are_known_from_then_on() -> None:
     assert [prompt.count("Rejected: ") for prompt in generator.prompts] == [0, 1, 2, 3, 4]
 
 
+def test_after_a_drop_the_run_goes_on_and_a_step_that_passes_clears_the_tries() -> None:
+    generator = script(ONE, ONE, *IDEAL)
+    limits = Limits(max_retries=1, on_exhausted="drop")
+    found = run(generator, script(BAD, BAD, GOOD), limits)
+    assert (found.answer, found.stop_reason) == ("Oru", "answered")
+    assert [attempt.accepted for attempt in found.attempts] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert [prompt.count("Rejected: ") for prompt in generator.prompts] == [0, 1, 2, 0, 0, 0]
+
+
+def test_dropped_rounds_count_as_steps_and_the_call_for_the_answer_knows_their_tries() -> None:
+    generator = script(ONE, TWO, "Step 1: ####ANSWER: Oru (Final Answer)")
+    verifier = script(BAD)
+    found = run(generator, verifier, Limits(2, 0, "drop"))
+    assert (found.answer, found.stop_reason) == ("Oru", "max_steps")
+    assert [step.kind for step in found.steps] == ["Final Answer"]
+    assert generator.prompts[-1].count("Rejected: ") == 2
+    assert len(verifier.asked) == 2
+
+
+@pytest.mark.parametrize("form", FEEDBACK_FORMS)
+def test_the_form_holds_for_what_is_no_step_and_for_the_call_for_the_answer(
+    form: FeedbackForm,
+) -> None:
+    generator = script("Hm.")
+    run(generator, script(BAD), Limits(1, 0, feedback=form))
+    told = generator.prompts[-1].partition("Rejected: ")[2].partition("There is no room")[0]
+    assert ("Fault: " in told) == (form != "guidance")
+    assert ("Why: " in told) == (form != "guidance")
+    assert ("Now: " in told) == (form != "diagnosis")
+
+
+def test_a_final_answer_that_is_rejected_to_the_end_is_accepted_and_ends_the_question() -> None:
+    wrong = Feedback("Wrong Conclusion", "Nothing says so.", "Read Passage 1.")
+    generator = script("Step 1: ####ANSWER: Ana (Final Answer)")
+    found = run(generator, script(wrong), Limits(max_retries=1))
+    assert (found.answer, found.stop_reason, len(found.attempts)) == ("Ana", "answered", 2)
+    dropped = run(generator, script(wrong), Limits(2, 1, "drop"))
+    assert dropped.stop_reason == "max_steps"
+
+
 def test_a_final_answer_is_verified_too() -> None:
     wrong = Feedback("Wrong Conclusion", "Nothing says so.", "Read Passage 1.")
     found = run(script("Step 1: ####ANSWER: Ana (Final Answer)", *IDEAL), script(wrong, GOOD))
