@@ -18,6 +18,7 @@ from safe_stepwise.loop import (
     MALFORMED,
     Limits,
     Search,
+    is_unread,
     run_question,
     tries_at_steps,
     unverified,
@@ -92,8 +93,10 @@ class LoopStatistics:
     completion_tokens: dict[str, int]
     malformed: int
     """Replies of the generator that are no step."""
+    unread: int
+    """Tries on which the verifier's verdict could not be read."""
     unverified: int
-    """Steps accepted because the verdict on them could not be read."""
+    """Steps that were accepted in the end though no verdict on them could be read."""
     exhausted: int
     """Rounds that used up all retries without a try that passed."""
     stop_reasons: dict[str, int]
@@ -104,7 +107,7 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
     calls, stops = Counter[str](), Counter[str]()
     errors, positions = Counter[str](), Counter[int]()
     usage = {GENERATOR: Counter[str](), VERIFIER: Counter[str]()}
-    malformed = exhausted = 0
+    malformed = unread = exhausted = 0
     for trajectory in trajectories:
         stops[trajectory.stop_reason] += 1
         calls[GENERATOR] += len(trajectory.attempts)
@@ -112,10 +115,12 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
             _spend(usage[GENERATOR], attempt.generator_usage)
             _spend(usage[VERIFIER], attempt.verifier_usage)
         for attempt in tries_at_steps(trajectory):
-            calls[VERIFIER] += _was_verified(trajectory, attempt)
+            calls[VERIFIER] += _was_verified(attempt)
             label = attempt.feedback.error_type if attempt.feedback else CORRECT
             if label == MALFORMED:
                 malformed += 1
+            elif is_unread(attempt):
+                unread += 1
             elif label != CORRECT:
                 errors[label] += 1
                 positions[attempt.number] += 1
@@ -137,6 +142,7 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
         computed_tokens=tokens["computed"],
         completion_tokens=tokens["completion"],
         malformed=malformed,
+        unread=unread,
         unverified=sum(map(unverified, trajectories)),
         exhausted=exhausted,
         stop_reasons=dict(sorted(stops.items())),
@@ -159,13 +165,9 @@ def _passed(attempt: Attempt) -> bool:
     return attempt.accepted and (found is None or found.error_type == CORRECT)
 
 
-def _was_verified(trajectory: Trajectory, attempt: Attempt) -> bool:
+def _was_verified(attempt: Attempt) -> bool:
     """Whether a verifier replied to this try, readably or not."""
-    if trajectory.method == "no_verification":
-        return False
-    if attempt.feedback is None:
-        return attempt.accepted  # not accepted: its request failed
-    return attempt.feedback.error_type != MALFORMED
+    return attempt.feedback is not None and attempt.feedback.error_type != MALFORMED
 
 
 def _spend(sums: Counter[str], usage: Usage) -> None:

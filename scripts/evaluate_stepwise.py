@@ -288,7 +288,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
 
 _COUNTED: Mapping[str, Callable[[int], str]] = {
     "unscored": "verdicts that could not be had: {:,}; they are left out of Acc".format,
-    "unverified": "steps accepted because the verdict on them could not be read: {:,}".format,
+    "unread": "verdicts on steps that could not be read: {:,}".format,
     "malformed": "replies that are no step: {:,}".format,
     "failed": (
         "trajectories that failed: {:,}; they count as wrong. Run the same command again: "

@@ -27,6 +27,7 @@ from safe_stepwise.running import LoopStatistics, rounds, run_questions, statist
 
 GOOD = Feedback("Correct", "It is so.", "Go on.")
 BAD = Feedback("Contradictory", "Passage 1 says otherwise.", "Read Passage 1 again.")
+UNREAD = Feedback("Unread", "No verdict.", "In other words.")
 ODD = Feedback("Malformed", "No step.", "Write a step.")
 
 
@@ -179,7 +180,7 @@ def test_the_sums_over_trajectories() -> None:
             Attempt(1, "a", BAD, False, g, v),
             Attempt(1, "b", ODD, False, g, none),
             Attempt(1, "c", BAD, True, g, v),  # the last try, taken as it is
-            Attempt(2, "d", None, True, g, v),  # a verdict that could not be read
+            Attempt(2, "d", UNREAD, True, g, v),  # a verdict that could not be read
             Attempt(3, "e", ODD, False, g, none),
             Attempt(3, "f", ODD, False, g, none),
             Attempt(3, "g", ODD, False, g, none),
@@ -204,8 +205,9 @@ def test_the_sums_over_trajectories() -> None:
         computed_tokens={"generator": 400, "verifier": 120},
         completion_tokens={"generator": 100, "verifier": 20},
         malformed=4,
+        unread=1,
         unverified=1,
-        exhausted=2,
+        exhausted=3,
         stop_reasons={"failed": 1, "max_steps": 1},
     )
     tries = [[a.text for a in tries] for tries in rounds(one, Limits(max_retries=2))]

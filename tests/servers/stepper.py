@@ -39,8 +39,9 @@ class Stepper:
         return f"Step {number}: ####ANSWER: {'Wrong' if is_flawed else answer} (Final Answer)"
 
     def verdict(self, user: str) -> str:
-        wrong = "rong" in found(r"^Current step: (.*)$", user)
-        label = ("Wrong Conclusion" if "####" in user else "Contradictory") if wrong else "Correct"
+        step = re.findall(r'^"Step .*$', user, re.MULTILINE)[-1]
+        wrong = "rong" in step
+        label = ("Wrong Conclusion" if "####" in step else "Contradictory") if wrong else "Correct"
         return json.dumps({"error_type": label, "diagnosis": "So.", "guidance": "Go on."})
 
     def judged(self, user: str) -> str:
