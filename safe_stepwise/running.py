@@ -26,8 +26,10 @@ from safe_stepwise.loop import (
 from safe_stepwise.records import Attempt, Question, Trajectory, Usage
 from safe_stepwise.taxonomy import CORRECT
 
-AT_ONCE = 256
-"""Questions under way at a time, if not said."""
+AT_ONCE = 64
+"""Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
+an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
+prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
 GENERATOR, VERIFIER = "generator", "verifier"
 
 

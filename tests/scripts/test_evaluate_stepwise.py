@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from builders import bar as bars
+from safe_stepwise import bar as bars
 from builders.benchmarks.synthetic import generate, parse_spec, to_row
 from builders.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
