@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from releases.folder import LocalFile
+from safe_stepwise.errors import UserError
 
 PATTERNS: dict[str, bytes] = {
     "a Hugging Face token": rb"hf_[A-Za-z0-9]{30,}|api_org_[A-Za-z0-9]{30,}",
@@ -62,10 +63,15 @@ def _blocks(file: LocalFile) -> Iterator[Any]:
 
 
 def _columns(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as parquet:
-        for batch in parquet.iter_batches(batch_size=2000):
-            for column in batch.columns:
-                # An array's texts lie end to end in one buffer, whatever they are nested in.
-                yield from (buffer for buffer in column.buffers() if buffer is not None)
+    try:
+        with pq.ParquetFile(path) as parquet:
+            for batch in parquet.iter_batches(batch_size=2000):
+                for column in batch.columns:
+                    # An array's texts lie end to end in one buffer, whatever they are nested in.
+                    yield from (buffer for buffer in column.buffers() if buffer is not None)
+    except pa.ArrowException as error:
+        line = str(error).splitlines()[0]
+        raise UserError(f"{path}: can't be read as Parquet: {line}") from None
