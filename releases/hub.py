@@ -158,8 +158,11 @@ def _meaning(error: Exception, http: Any) -> str:
         return "this token may not write there; use one with write access to the namespace"
     if status == 404:
         return "not found on the Hub, or not for this token to see"
-    if status == 412 or status == 409:
+    if status in (409, 412):
         return "somebody else changed it meanwhile; run the same command again"
+    if status is not None and status < 500 and status != 429:
+        said = " ".join(str(http.server_message or "no reason given").split())
+        return f"the Hub refused it ({status}): {said}"
     if status is not None:
         return f"the Hub answered {status}; nothing is lost, run the same command again"
     line = (str(error).strip().splitlines() or [""])[0]

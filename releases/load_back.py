@@ -79,6 +79,7 @@ def _environment(home: str, endpoint: str, token: str) -> dict[str, str]:
         "HF_ENDPOINT": endpoint,
         "HF_TOKEN": token,
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_OFFLINE": "0",
         "PYTHONPATH": os.pathsep.join([str(ROOT), *([named] if named else [])]),
     }
 

@@ -41,6 +41,8 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     was pushed does not load back; the same call then completes it.
     """
     owed = [plan for plan in plans if plan.tagged is None]
+    if publisher.private:
+        _refuse_public(publisher, owed)
     for plan in plans:
         if plan.tagged is not None:
             publisher.say(f"{plan.artifact.url}: {release.version} is published, nothing to do")
@@ -55,6 +57,21 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     for item in pushed:
         tag(publisher, release.version, item)
     return collect(publisher, [plan.artifact for plan in plans])
+
+
+def _refuse_public(publisher: Publisher, plans: Sequence[RepoPlan]) -> None:
+    """What is meant to be private must not end up in a repo that all can read."""
+    for plan in plans:
+        artifact = plan.artifact
+        if plan.remote is None:
+            continue
+        with access(artifact.url):
+            there = publisher.api.repo_info(artifact.repo, repo_type=artifact.kind)
+        if not there.private:
+            raise UserError(
+                f"{artifact.url}: is public already; make it private on the Hub, or leave out "
+                "--private"
+            )
 
 
 def create(publisher: Publisher, artifact: Artifact) -> None:

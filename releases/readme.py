@@ -13,7 +13,7 @@ OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
     "pretty_name configs dataset_info annotations_creators source_datasets base_model "
     "base_model_relation library_name pipeline_tag model-index datasets metrics "
-    "title emoji colorFrom colorTo sdk sdk_version app_file pinned".split()
+    "title emoji colorFrom colorTo sdk sdk_version python_version app_file pinned".split()
 )
 """What a card of ours says or leaves unsaid on purpose: an old value of these does not survive."""
 OWNED_TAGS = frozenset(("synthetic", "simulated"))

@@ -9,7 +9,9 @@ import pytest
 pytest.importorskip("peft")
 pytest.importorskip("uvicorn")
 
-from tests.servers.hub_server import NAMESPACE, HubServer
+from releases.folder import Artifact, LocalFile
+from releases.load_back import Pushed, load_back
+from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 
 PUSH = f"""
 from huggingface_hub import HfApi
@@ -42,4 +44,13 @@ def test_an_adapter_is_pushed_and_loaded_by_tag(tmp_path: Path) -> None:
         (tmp_path / "fresh").mkdir()
         pushed = hub.client(PUSH, tmp_path)
         loaded = hub.client(LOAD, tmp_path / "fresh", token=None)
-    assert loaded == pytest.approx(pushed)
+        assert loaded == pytest.approx(pushed)
+        repo = hub.repo("model", f"{NAMESPACE}/adapter")
+        files = tuple(
+            LocalFile(path, blob.content, len(blob.content))
+            for path, blob in repo.head.files.items()
+            if path != ".gitattributes"
+        )
+        item = Pushed(Artifact("model", repo.id, "adapter", files), repo.head.oid)
+        (line,) = load_back([item], hub.url, TOKEN)
+    assert "peft loads 2 tensors" in line

@@ -192,6 +192,14 @@ def test_private_repos_stay_so(small: Path, hub: HubServer) -> None:
     publish(small, hub, private=True)
     assert all(repo.private for repo in hub.store.repos.values())
     assert all(collection.private for collection in hub.store.collections.values())
+    lock(small, "v0.2.0")
+    publish(small, hub, private=True)
+    hub.repo("space", f"{NAMESPACE}/safe_stepwise").private = False
+    written = len(hub.written())
+    lock(small, "v0.3.0")
+    with pytest.raises(UserError, match=r"spaces/somebody/safe_stepwise: is public already"):
+        publish(small, hub, private=True)
+    assert len(hub.written()) == written
 
 
 @pytest.mark.parametrize(("kind", "how"), [("refs", "500"), ("tree-of", "drop"), ("resolve", 403)])

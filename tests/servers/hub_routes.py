@@ -64,7 +64,8 @@ def repo_of(hub: HubServer, call: Call) -> Repo:
     """The repo that is asked for, if the account may see it."""
     repo = hub.store.repos.get((call.kind, call.id))
     if repo is None or (repo.private and call.account != repo.id.split("/")[0]):
-        raise no_repo() if call.account else Refusal(401, "Invalid username or password.")
+        status = 404 if call.account else 401
+        raise Refusal(status, "Repository not found", "RepoNotFound")
     return repo
 
 
