@@ -27,7 +27,7 @@ class Chat:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self._control = control_tokens(tokenizer)
+        self.control = control_tokens(tokenizer)
 
     @classmethod
     def load(cls, weights: Weights) -> Chat:
@@ -53,21 +53,29 @@ class Chat:
 
         Raises ``EngineError`` for a chat that the template refuses.
         """
+        text = self.rendered(messages)
+        # The template has written the beginning-of-text token, if the model has one.
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def rendered(self, messages: Sequence[Message], complete: bool = False) -> str:
+        """The chat as text, up to where the assistant's turn begins, or ``complete`` with it.
+
+        Raises ``EngineError`` for a chat that the template refuses.
+        """
         turns = [
-            {"role": m.role, "content": spelled_out(m.content, self._control)} for m in messages
+            {"role": m.role, "content": spelled_out(m.content, self.control)} for m in messages
         ]
         try:
-            text = self.tokenizer.apply_chat_template(
+            text: str = self.tokenizer.apply_chat_template(
                 turns,
                 tokenize=False,
-                add_generation_prompt=True,
+                add_generation_prompt=not complete,
                 enable_thinking=False,  # templates without the switch pass over it
             )
         except Exception as error:  # a template raises what it likes
             raise EngineError(f"the chat template refuses: {one_line(error)}") from error
-        # The template has written the beginning-of-text token, if the model has one.
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
-        return ids
+        return text
 
     def text(self, tokens: Sequence[int]) -> str:
         """What tokens say, without control tokens."""

