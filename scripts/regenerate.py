@@ -45,6 +45,7 @@ from scripts.manifest import BuildEntry, Manifest, read_manifest
 from scripts.planning import Speed, assumed_speed, foreseen, told
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
+from trainers.config import read_recipe
 
 LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
@@ -203,7 +204,7 @@ def file_digests(output: Path) -> dict[str, str]:
 
 
 def _epochs(recipe: Path | None) -> float:
-    return 0.0 if recipe is None else read_recipe(recipe).epochs
+    return 0.0 if recipe is None else read_recipe(recipe, {"dataset": "-", "output": "-"}).epochs
 
 
 def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild | None:

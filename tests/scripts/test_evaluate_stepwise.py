@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from safe_stepwise import bar as bars
 from builders.benchmarks.synthetic import generate, parse_spec, to_row
 from builders.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
+from safe_stepwise import bar as bars
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import exact_match, score
