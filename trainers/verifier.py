@@ -127,8 +127,8 @@ def read_data(recipe: Recipe, weights: Weights) -> Data:
 def _train(
     recipe: Recipe, weights: Weights, origin: str, data: Data, accumulation: int, work: Path
 ) -> Mapping[str, Any]:
-    from accelerate import PartialState
     import torch
+    from accelerate import PartialState
     from transformers import set_seed
 
     gpu = torch.cuda.is_available()
