@@ -149,7 +149,7 @@ def order(
     fixed in advance is what makes a resumed run see what the uninterrupted one would have.
 
     >>> order([5, 1, 3, 2], 1.5, 2, seed=0, by_length=True)
-    [3, 2, 1, 0, 3, 0]
+    [3, 0, 1, 2, 1, 0]
     """
     total = round(len(lengths) * epochs)
     drawn: list[int] = []

@@ -1,0 +1,262 @@
+"""A verifier trains: rows checked first, killed and resumed to the same adapter, loaded back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from safe_stepwise.engines.base import Completion, Message, Request
+from safe_stepwise.engines.spec import Model
+from safe_stepwise.errors import UserError
+from scripts import build_verified, build_verifier_steps
+from trainers.base_model import find_base
+from trainers.checkpoints import is_complete
+from trainers.config import Filters, Recipe
+from trainers.rows import check_masks
+from trainers.verifier import read_data, train
+
+pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("set")
+    build_verified.main(
+        f"--benchmark synthetic --input rows=30,seed=1 --split train --teacher annotations "
+        f"--output {folder} --workers 1".split()
+    )
+    build_verifier_steps.main(
+        f"--verified {folder} --teacher annotations --rows 40 --output {folder} --workers 1".split()
+    )
+    return folder / "safe-verifier-steps"
+
+
+@pytest.fixture(scope="module")
+def base(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2's tokenizer and architecture, but two layers of random numbers."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    folder = tmp_path_factory.mktemp("base") / "tiny"
+    config = AutoConfig.from_pretrained(model_folder)
+    small = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+    config.update({**small, **heads, "layer_types": None})
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+    for file in model_folder.glob("*token*"):
+        shutil.copy(file, folder)
+    shutil.copy(model_folder / "chat_template.jinja", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return Recipe(
+        base_model=str(base),
+        base_model_name="somebody/tiny",
+        dataset=str(steps),
+        output=tmp_path_factory.mktemp("runs") / "whole",
+        filters=Filters(rows=12),
+        effective_batch=3,
+        device_batch=1,
+        learning_rate=5e-3,
+        save_steps=2,
+        held_out=2,
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(recipe: Recipe) -> Any:
+    """The record of a run of eight steps that nothing interrupted."""
+    return train(recipe)
+
+
+def test_it_learns_and_says_what_it_did(recipe: Recipe, whole: Any) -> None:
+    losses = [point["loss"] for point in whole["curve"]]
+    assert len(losses) == 8
+    assert whole["held_out"]["loss_after"] < whole["held_out"]["loss_before"]
+    assert whole == json.loads((recipe.output / "training.json").read_text())
+    assert whole["run"]["steps"] == 8
+    assert whole["dataset"]["rows"] == 12
+    assert str(recipe.output.parent) not in json.dumps(whole)  # folders are nobody's business
+    written = {path.name for path in recipe.output.iterdir()}
+    adapter = {"adapter_model.safetensors", "adapter_config.json"}
+    assert written == {*adapter, "training.json", "log.jsonl", ".work"}
+    config = json.loads((recipe.output / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "somebody/tiny"
+    assert len(config["target_modules"]) == 7
+
+
+def test_killed_and_resumed_it_ends_in_the_same_adapter(
+    recipe: Recipe, whole: Any, tmp_path: Path
+) -> None:
+    halved = replace(recipe, output=tmp_path / "halved")
+    work = halved.output / ".work" / "training"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scripts.train_verifier", *_options(halved)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_complete(work / "checkpoint-2"):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (halved.output / "training.json").exists()
+    with pytest.raises(UserError, match="add --resume"):
+        train(halved)
+    with pytest.raises(UserError, match="begun with another seed"):
+        train(replace(halved, seed=7), resume=True)
+    # The trainer's own search would take this one, which was never finished.
+    half = shutil.copytree(work / "checkpoint-2", work / "checkpoint-7")
+    (half / "complete.json").unlink()
+    (half / "optimizer.pt").write_bytes(b"half")
+    resumed = train(halved, resume=True)
+    assert 2 <= resumed["run"]["resumed_from_step"] < 7
+    assert [p["step"] for p in resumed["curve"]] == list(range(1, 9))
+    for ours, theirs in zip(resumed["curve"], whole["curve"], strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
+        assert ours["learning_rate"] == pytest.approx(theirs["learning_rate"])
+    assert resumed["held_out"] == pytest.approx(whole["held_out"], rel=1e-4)
+    for name, weight in _weights(halved.output).items():
+        expected = _weights(recipe.output)[name]
+        assert (weight - expected).abs().max() <= 1e-3 * expected.abs().max(), name
+    assert train(halved, resume=True) == resumed  # complete: nothing is done again
+
+
+def test_measuring_before_training_changes_nothing(
+    recipe: Recipe, whole: Any, tmp_path: Path
+) -> None:
+    """An evaluation makes bitsandbytes repack the weights for a kernel without gradients."""
+    alone = train(replace(recipe, output=tmp_path / "alone", held_out=0))
+    assert alone["curve"][0]["grad_norm"] == pytest.approx(whole["curve"][0]["grad_norm"], rel=1e-2)
+
+
+def test_the_adapter_loads_in_peft_and_in_our_engine(
+    recipe: Recipe, whole: Any, base: Path, run: Any
+) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    from safe_stepwise.engines.transformers import TransformersEngine
+
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    tokens = torch.arange(20).unsqueeze(0)
+    with torch.inference_mode():
+        plain = model(tokens).logits
+        adapted = PeftModel.from_pretrained(model, recipe.output)(tokens).logits
+    assert (plain - adapted).abs().max() > 0.1
+
+    async def said(adapter: Model | None) -> Completion:
+        engine = TransformersEngine(Model(str(base)), adapter)
+        turns = (Message("user", "Judge the step."),)
+        (completion,) = await engine.generate([Request(turns)])
+        await engine.close()
+        assert isinstance(completion, Completion)
+        return completion
+
+    assert run(said(Model(str(recipe.output)))).text != run(said(None)).text
+
+
+def test_bad_rows_stop_a_run_before_anything_is_written(
+    recipe: Recipe, steps: Path, tmp_path: Path
+) -> None:
+    damaged = shutil.copytree(steps, tmp_path / "safe-verifier-steps")
+    file = next((damaged / "data" / "prompt_completion").glob("train-*.parquet"))
+    table = pq.read_table(file)
+    rows = table.to_pylist()
+    empty, cut = rows[1], rows[4]
+    empty["completion"][0]["content"] = ""
+    cut["completion"][0]["content"] = cut["completion"][0]["content"][:-30]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+    bad = replace(recipe, dataset=str(damaged), output=tmp_path / "adapter")
+    with pytest.raises(UserError, match="2 rows can't be trained on") as caught:
+        train(bad)
+    assert f"{empty['id']}: has an empty completion" in str(caught.value)
+    assert f"{cut['id']}: has a completion that is no verdict, or is cut short" in str(caught.value)
+    assert not bad.output.exists()
+
+
+def test_long_rows_are_an_error_or_left_out_and_counted(recipe: Recipe, base: Path) -> None:
+    weights, _ = find_base(str(base))
+    every = read_data(recipe, weights)
+    limit = sorted(len(one.tokens) for one in every.train)[7]
+    short = replace(recipe, max_length=limit, held_out=0)
+    with pytest.raises(UserError, match=f"more than {limit}.*drop_long: true"):
+        read_data(short, weights)
+    left = read_data(replace(short, drop_long=True), weights)
+    assert len(left.dropped) + len(left.train) == 12
+    assert {one.id for one in every.train if len(one.tokens) > limit} == set(left.dropped)
+
+
+def test_a_mask_that_is_not_the_completions_is_found(recipe: Recipe, base: Path) -> None:
+    import torch
+
+    weights, _ = find_base(str(base))
+    examples = read_data(recipe, weights).train
+
+    def collate(rows: Any) -> Any:
+        return {"labels": torch.tensor([t for row in rows for t in row["labels"]])}
+
+    held = [{"input_ids": list(one.tokens), "labels": one.labels} for one in examples]
+    check_masks(held, collate, examples)
+    with pytest.raises(UserError, match="holds 11 rows of 12"):
+        check_masks(held[:-1], collate, examples)
+    unmasked = [*held[:3], {**held[3], "labels": held[3]["input_ids"]}, *held[4:]]
+    with pytest.raises(UserError, match=f"row {examples[3].id}"):
+        check_masks(unmasked, collate, examples)
+    with pytest.raises(UserError, match="a batch learns other tokens"):
+        check_masks(held, lambda rows: {"labels": collate(rows)["labels"][:-1]}, examples)
+
+
+def test_filters_read_labels_and_origins(recipe: Recipe, base: Path, steps: Path) -> None:
+    from datasets import load_dataset
+
+    weights, _ = find_base(str(base))
+    rows = load_dataset(str(steps), "steps", split="train")
+    name = {key: rows.features[key].int2str for key in ("error_category", "origin")}
+    for filters, kept in [
+        (Filters(drop_category="Procedural"), lambda c, o: c != "Procedural"),
+        (Filters(origins=("ideal",)), lambda c, o: o == "ideal"),
+    ]:
+        expected = [
+            row["id"]
+            for row in rows
+            if kept(name["error_category"](row["error_category"]), name["origin"](row["origin"]))
+        ]
+        found = read_data(replace(recipe, filters=filters, held_out=0), weights).train
+        assert 0 < len(found) < len(rows)
+        assert [one.id for one in found] == expected
+
+
+def _options(recipe: Recipe) -> list[str]:
+    plain = recipe.plain()
+    nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
+    return [f"--{k}={v}" for k, v in {**plain, **nested}.items() if v is not None]
+
+
+def _weights(adapter: Path) -> Any:
+    from safetensors.torch import load_file
+
+    return {k: v.float() for k, v in load_file(adapter / "adapter_model.safetensors").items()}

@@ -1,0 +1,140 @@
+"""A recipe is what YAML and command line say, checked; a mistake is one line with its mending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from safe_stepwise.errors import UserError
+from scripts import train_verifier
+from trainers.config import Recipe, keys, read_recipe
+
+RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
+GIVEN = {"base_model": "a/b@v1", "dataset": "steps", "output": "adapter"}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "recipe.yaml"
+    file.write_text("base_model: a/b@v1\ndataset: steps\noutput: adapter\n")
+    return file
+
+
+def test_the_papers_values_are_the_defaults() -> None:
+    """SAFE v1, sections 4.1 and A.2."""
+    recipe = read_recipe(None, GIVEN)
+    assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (64, 128, 0.05)
+    assert (recipe.learning_rate, recipe.warmup, recipe.epochs) == (1e-4, 0.03, 2)
+    assert (recipe.effective_batch, recipe.quantization) == (64, "nf4")
+
+
+@pytest.mark.parametrize("name", ["qwen3-8b", "qwen3-4b", "smollm2-cpu"])
+def test_the_recipes_are_complete(name: str) -> None:
+    where = {"dataset": "steps", "output": "adapter"}
+    recipe = read_recipe(RECIPES / f"{name}.yaml", where)
+    assert recipe.quantization == "nf4"
+    if name.startswith("qwen3"):
+        plain = {**recipe.plain(), "base_model": "a/b@v1", "device_batch": 4}
+        assert plain == read_recipe(None, {**where, "base_model": "a/b@v1"}).plain()
+        assert len(recipe.base_model.partition("@")[2]) == 40
+
+
+def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
+    config.write_text(
+        config.read_text() + "learning_rate: 1e-3\nepochs: 3\n"
+        "filters: {rows: 9, origins: [ideal]}\nmax_length: 50\n"
+    )
+    recipe = read_recipe(
+        config, {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"}
+    )
+    assert (recipe.learning_rate, recipe.epochs, recipe.max_length) == (1e-3, 0.5, None)
+    assert (recipe.filters.rows, recipe.filters.origins) == (9, ("ideal", "injected"))
+
+
+def test_both_spellings_and_bare_switches(config: Path) -> None:
+    said = "--lora-rank 8 --lora_alpha=16 --drop-long --gradient-checkpointing false --resume"
+    file, options, resume = train_verifier._read([f"--config={config}", *said.split()])
+    recipe = read_recipe(file, options)
+    assert (recipe.lora_rank, recipe.lora_alpha, resume) == (8, 16, True)
+    assert (recipe.drop_long, recipe.gradient_checkpointing) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("lerning_rate: 1", "recipe.yaml: lerning_rate: no such key; did you mean learning_rate?"),
+        ("filters: {row: 1}", "filters.row: no such key; did you mean filters.rows?"),
+        ("lora_rank: 8.5", "lora_rank: 8.5 is not a whole number"),
+        ("lora_rank: true", "lora_rank: True is not a whole number"),
+        ("epochs: two", "epochs: 'two' is not a number"),
+        ("drop_long: 1", "drop_long: 1 is not true or false"),
+        ("quantization: int8", "'int8' is not one of nf4, none"),
+        ("filters: {drop_category: Logic}", "'Logic' is not one of Procedural, Attribution"),
+        ("filters: {origins: [ideal, other]}", "'other' is not one of ideal, injected, refined"),
+        ("save_steps: 0", "save_steps: has to be 1 or more"),
+        ("learning_rate: .nan", "learning_rate: has to be more than 0"),
+        ("lora_dropout: 1", "lora_dropout: has to be from 0 to less than 1"),
+        ("padding_free: true", "padding_free: needs attention: flash_attention_2"),
+        ("- a", "not YAML"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_line(config: Path, line: str, told: str) -> None:
+    config.write_text(f"{config.read_text()}{line}\n")
+    with pytest.raises(UserError) as caught:
+        read_recipe(config, {})
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--lerning-rate 1", "--lerning-rate: no such key; did you mean learning_rate?"),
+        ("--epochs two", "--epochs: 'two' is not a number"),
+        ("steps", "'steps' belongs to no option"),
+    ],
+)
+def test_a_mistake_in_an_option_is_one_line(config: Path, said: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        train_verifier.main([f"--config={config}", *said.split()])
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_has_no_default_has_to_be_said(config: Path) -> None:
+    config.write_text("base_model: a/b@v1\n")
+    with pytest.raises(UserError, match="dataset is missing; add --dataset"):
+        read_recipe(config, {})
+    with pytest.raises(UserError, match="cannot be read"):
+        read_recipe(config.with_name("none.yaml"), {})
+
+
+@pytest.mark.parametrize(
+    ("effective", "device", "devices", "passes"), [(64, 4, 4, 4), (64, 64, 1, 1), (6, 1, 3, 2)]
+)
+def test_the_effective_batch_is_kept(
+    effective: int, device: int, devices: int, passes: int
+) -> None:
+    assert _batches(effective, device).accumulation(devices) == passes
+
+
+@pytest.mark.parametrize(
+    ("effective", "device", "devices", "mend"),
+    [(64, 5, 1, "try device_batch 4"), (64, 32, 4, "try device_batch 16"), (2, 1, 4, "fewer dev")],
+)
+def test_an_effective_batch_that_cannot_be_is_an_error(
+    effective: int, device: int, devices: int, mend: str
+) -> None:
+    with pytest.raises(UserError, match=mend):
+        _batches(effective, device).accumulation(devices)
+
+
+def test_every_key_says_what_it_is() -> None:
+    assert all(key.help for key in keys())
+    assert {"filters.rows", "lora_rank"} <= {key.name for key in keys()}
+
+
+def _batches(effective: int, device: int) -> Recipe:
+    return read_recipe(
+        None, {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)}
+    )
