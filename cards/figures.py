@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from safe_stepwise.drawing import png
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
 COLORS = {
@@ -69,7 +69,7 @@ def types_ring(types: Mapping[str, int]) -> bytes:
         )
         axes.set_title(f"{total:,} steps by error type")
 
-    return _png(draw, (7.2, 6.4))
+    return png(draw, (7.2, 6.4))
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
@@ -90,19 +90,4 @@ def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
 
-    return _png(draw, (7.2, 3.6))
-
-
-def _png(draw: Any, size: tuple[float, float]) -> bytes:
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    # The defaults, whatever style the user's own matplotlibrc asks for.
-    with matplotlib.rc_context(matplotlib.rcParamsDefault):
-        figure = Figure(figsize=size, dpi=120, layout="constrained")
-        FigureCanvasAgg(figure)
-        draw(figure.add_subplot())
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
+    return png(draw, (7.2, 3.6))
