@@ -167,7 +167,7 @@ def dataset_card(
         version=version,
         builds=tuple(_build(dataset, entry) for entry in statistics),
         sources=sources_of(statistics),
-        configs=_configs(dataset, statistics),
+        configs=configs_of(dataset, statistics),
         libraries=_libraries(statistics),
         dataset_info=dataset_info,
     )
@@ -228,7 +228,8 @@ def sources_of(builds: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
     return tuple(sources.values())
 
 
-def _configs(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+def configs_of(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+    """Every config of a dataset that has rows, by name, with the splits that have them."""
     splits: dict[str, list[tuple[str, int]]] = {}
     for entry in statistics:
         for name, files in entry["files"][dataset].items():

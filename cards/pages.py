@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
@@ -14,7 +15,17 @@ _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
 def fill(template: str, **values: Any) -> str:
-    """The text of a template; raises ``jinja2.UndefinedError`` for a value that it lacks."""
+    """The text of a template; raises ``KeyError`` for a figure that it lacks."""
+    try:
+        body = _environment().get_template(template).render(**values)
+    except UndefinedError as error:
+        raise KeyError(str(error)) from error
+    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
+    return f"{body.rstrip()}\n"
+
+
+@functools.cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         undefined=StrictUndefined,
@@ -24,10 +35,9 @@ def fill(template: str, **values: Any) -> str:
         autoescape=False,  # Markdown, where `cell` does the escaping
     )
     environment.filters["cell"] = cell
-    environment.filters["number"] = lambda value: f"{value:,}"
-    body = environment.get_template(template).render(**values)
-    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
-    return f"{body.rstrip()}\n"
+    # The plus has what is undefined say its name.
+    environment.filters["number"] = lambda value: f"{+value:,}"
+    return environment
 
 
 def headed(data: Any, body: str) -> str:
@@ -61,7 +71,7 @@ def hub_id(name: object) -> str | None:
     ('Qwen/Qwen3-8B', None, None)
     """
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils._validators import validate_repo_id
 
     text = str(name)
     try:
@@ -70,3 +80,11 @@ def hub_id(name: object) -> str | None:
         return None
     # What the Hub allows beyond this (a dash in front) a shell would take for an option.
     return text if text.count("/") == 1 and _PLAIN_ARGUMENT.fullmatch(text) else None
+
+
+def metadata(readme: str) -> dict[str, Any]:
+    """What the YAML header of a README says; empty if it has none."""
+    from huggingface_hub import RepoCard
+
+    data: Any = RepoCard(readme, ignore_metadata_errors=True).data
+    return dict(data.to_dict())

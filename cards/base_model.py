@@ -1,0 +1,81 @@
+"""The model that an adapter is for: its name, what its licence is and who says so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cards.pages import hub_id, line, metadata
+from safe_stepwise.errors import UserError
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class License:
+    """The base model's licence: a Hub licence id, and who says so.
+
+    ``name`` and ``link`` are those of a licence that the Hub calls ``other``.
+    """
+
+    id: str
+    said_by: str
+    name: str | None = None
+    link: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise UserError(f"licence {self.id!r} is no id of the Hub, such as apache-2.0")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The model that the adapter is for."""
+
+    name: str
+    revision: str
+    source: str
+    """``Hub``, ``folder``, or in words where a copy came from."""
+
+    @property
+    def repo(self) -> str | None:
+        """Its id on the Hub, None of one that is known by a folder's name only."""
+        return hub_id(self.name)
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that it was trained on, if it came from the Hub; else there is a digest."""
+        return self.revision if self.source == "Hub" and _COMMIT.fullmatch(self.revision) else None
+
+
+def repo_name(base: str) -> str:
+    """The adapter's repo, called after its base model.
+
+    >>> repo_name("Qwen/Qwen3-8B")
+    'safe-verifier-Qwen3-8B'
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
+    if not name:
+        raise UserError(f"base model {base!r} has no name to call the adapter after")
+    return f"safe-verifier-{name}"
+
+
+def license_of(readme: str, model: str) -> License | None:
+    """The licence that a base model's own card names, None if it names none that is an id.
+
+    >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
+    License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
+    """
+    said = metadata(readme)
+    found, name, link = (said.get(key) for key in ("license", "license_name", "license_link"))
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        return None
+    if isinstance(link, str) and "://" not in link:  # a file beside that card
+        link = f"https://huggingface.co/{model}/blob/main/{link}" if hub_id(model) else None
+    return License(
+        found,
+        f"the model card of {model}",
+        line(name) if name else None,
+        line(link) if link else None,
+    )
