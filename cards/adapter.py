@@ -169,8 +169,7 @@ def adapter_card(
             f"trained on {training['dataset']['version']} of the verifier set, but its statistics "
             f"are of {steps['version']}"
         )
-    recipe, said = training["recipe"], training["base_model"]
-    base = Base(said["name"], said["revision"], said["source"])
+    recipe, base = training["recipe"], Base.read(training)
     data = _data(training, published)
     measured = None if quality is None else read_quality(quality)
     builds = () if steps is None else steps["verified"]
@@ -181,7 +180,7 @@ def adapter_card(
         version=version,
         base=base,
         license=license,
-        lora=_lora(config, recipe),
+        lora=_lora(config, recipe, base),
         recipe=recipe,
         data=data,
         run=_run(training),
@@ -195,16 +194,17 @@ def adapter_card(
     )
 
 
-def _lora(config: Mapping[str, Any], recipe: Mapping[str, Any]) -> Lora:
-    for key, wanted in (
-        ("r", "lora_rank"),
-        ("lora_alpha", "lora_alpha"),
-        ("lora_dropout", "lora_dropout"),
+def _lora(config: Mapping[str, Any], recipe: Mapping[str, Any], base: Base) -> Lora:
+    for key, trained in (
+        ("base_model_name_or_path", base.name),
+        ("r", recipe["lora_rank"]),
+        ("lora_alpha", recipe["lora_alpha"]),
+        ("lora_dropout", recipe["lora_dropout"]),
     ):
-        if config[key] != recipe[wanted]:
+        if config[key] != trained:
             raise UserError(
-                f"adapter_config.json says {key} {config[key]}, training.json {wanted} "
-                f"{recipe[wanted]}: they are of different runs"
+                f"adapter_config.json says {key} {config[key]!r}, training.json {trained!r}: "
+                "they are of different runs"
             )
     return Lora(
         type=config["peft_type"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cards.pages import hub_id, line, metadata
 from safe_stepwise.errors import UserError
@@ -35,8 +37,18 @@ class Base:
 
     name: str
     revision: str
+    on_hub: bool
+    """Whether it was trained on as the Hub has it, at the commit ``revision``."""
     source: str
-    """``Hub``, ``folder``, or in words where a copy came from."""
+    """Where else it came from: ``folder``, another repo of the Hub, or in words."""
+
+    @classmethod
+    def read(cls, training: Mapping[str, Any]) -> Base:
+        """The one that ``training.json`` names; raises ``KeyError`` for what it does not say."""
+        said, recipe = training["base_model"], training["recipe"]
+        renamed = recipe["base_model_name"] is not None and said["on_hub"]
+        source = recipe["base_model"] if renamed else said["source"]
+        return cls(said["name"], said["revision"], said["on_hub"] and not renamed, source)
 
     @property
     def repo(self) -> str | None:
@@ -46,7 +58,7 @@ class Base:
     @property
     def commit(self) -> str | None:
         """The commit that it was trained on, if it came from the Hub; else there is a digest."""
-        return self.revision if self.source == "Hub" and _COMMIT.fullmatch(self.revision) else None
+        return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
 def repo_name(base: str) -> str:

@@ -75,6 +75,20 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Trained:
+    """What the adapter learnt, and how long that took."""
+
+    base: Base
+    rows: int
+    steps: int
+    seconds: float
+    devices: int
+    device: str
+    simulated: bool | None
+    """Whether its rows are; None where they do not say."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseCard:
     """All that the overview says."""
 
@@ -87,9 +101,7 @@ class ReleaseCard:
     steps: Mapping[str, Any] | None
     """Counts of the verifier set."""
     steps_simulated: bool
-    base: Base | None
-    trained: Mapping[str, Any] | None
-    """What the adapter was trained on and how long."""
+    trained: Trained | None
     evaluation: Evaluation | None
     sources: tuple[SourceCard, ...]
 
@@ -97,6 +109,7 @@ class ReleaseCard:
     def simulated(self) -> bool:
         """Whether any of it was made by what only plays a model."""
         played = [*(c.simulated for c in self.counts), self.steps_simulated]
+        played += [] if self.trained is None else [bool(self.trained.simulated)]
         settings = () if self.evaluation is None else self.evaluation.settings
         return any((*played, *(one.simulated for one in settings)))
 
@@ -175,19 +188,17 @@ def release_card(
                 f"the lock is of {lock['version']}, but {entry.get('benchmark', STEPS)} of "
                 f"{entry['version']}"
             )
-    said = None if training is None else training["base_model"]
-    base = None if said is None else Base(said["name"], said["revision"], said["source"])
+    trained = None if training is None else _trained(training)
     return ReleaseCard(
         version=lock["version"],
         manifest=lock["manifest"],
         code=lock["code_sha256"],
         libraries=lock["libraries"],
-        artifacts=tuple(_artifacts(statistics, steps, base, metadata)),
+        artifacts=tuple(_artifacts(statistics, steps, trained, metadata)),
         counts=tuple(_counts(lock["counts"], entry) for entry in statistics),
         steps=None if steps is None else lock["counts"]["verifier-steps"],
         steps_simulated=steps is not None and steps["simulated"],
-        base=base,
-        trained=None if training is None else {**training["run"], **training["dataset"]},
+        trained=trained,
         evaluation=None if results is None else _evaluation(results),
         sources=sources_of(statistics),
     )
@@ -196,7 +207,7 @@ def release_card(
 def _artifacts(
     statistics: Sequence[Mapping[str, Any]],
     steps: Mapping[str, Any] | None,
-    base: Base | None,
+    trained: Trained | None,
     metadata: Mapping[str, Mapping[str, Any]],
 ) -> list[Artifact]:
     def dataset(
@@ -212,14 +223,27 @@ def _artifacts(
     if steps is not None:
         configs = verifier_steps.configs_of(steps["files"])
         found.append(dataset("step-level verifier set", STEPS, steps["verified"], configs))
-    if base is not None:
+    if trained is not None:
         license = str(metadata[ADAPTER]["license"])
-        name = repo_name(base.name)
+        name = repo_name(trained.base.name)
         found.append(Artifact("verifier adapter", ADAPTER, name, "model", (license,)))
     if SPACE in metadata:
         license = str(metadata[SPACE]["license"])
         found.append(Artifact("stepwise metric", SPACE, "safe_stepwise", "space", (license,)))
     return found
+
+
+def _trained(training: Mapping[str, Any]) -> Trained:
+    run, data = training["run"], training["dataset"]
+    return Trained(
+        base=Base.read(training),
+        rows=data["rows"],
+        steps=run["steps"],
+        seconds=run["seconds"],
+        devices=run["devices"],
+        device=run["device"],
+        simulated=data["simulated"],
+    )
 
 
 def _counts(counts: Mapping[str, Any], entry: Mapping[str, Any]) -> Counts:

@@ -23,7 +23,7 @@ def training(**changes: Any) -> dict[str, Any]:
     """``training.json``; a key like ``run.seconds`` changes one figure."""
     made: dict[str, Any] = {
         "adapter": {"sha256": "bc" * 32},
-        "base_model": {**HUB, "source": "Hub"},
+        "base_model": {**HUB, "on_hub": True, "source": "Hub"},
         "curve": [
             {"grad_norm": 0.42, "learning_rate": 0.0, "loss": 2.796757, "step": 1},
             {"grad_norm": 2.85, "learning_rate": 0.0001, "loss": 0.869671, "step": 17},

