@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cards.pages import hub_id, line, metadata
+from cards.pages import hub_id, line
+from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
 
+_SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
+"""Identifiers that packages use and the Hub has, but for capitals."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
@@ -79,7 +82,7 @@ def license_of(readme: str, model: str) -> License | None:
     >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
     License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
     """
-    said = metadata(readme)
+    said = header(readme)
     found, name, link = (said.get(key) for key in ("license", "license_name", "license_link"))
     if not isinstance(found, str) or not _ID.fullmatch(found):
         return None
@@ -91,3 +94,17 @@ def license_of(readme: str, model: str) -> License | None:
         line(name) if name else None,
         line(link) if link else None,
     )
+
+
+def license_of_package(package: str) -> License | None:
+    """The licence that an installed package with a base model in it names, None if it is no id."""
+    from importlib.metadata import PackageNotFoundError, metadata, version
+
+    try:
+        said = metadata(package)
+    except PackageNotFoundError:
+        return None
+    found = str(said.get("License-Expression") or said.get("License") or "").strip().lower()
+    if found not in _SPDX:
+        return None
+    return License(found, f"the metadata of {package} {version(package)} on PyPI")

