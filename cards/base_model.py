@@ -101,7 +101,7 @@ def license_of_package(package: str) -> License | None:
     from importlib.metadata import PackageNotFoundError, metadata, version
 
     try:
-        said = metadata(package)
+        said: Any = metadata(package)
     except PackageNotFoundError:
         return None
     found = str(said.get("License-Expression") or said.get("License") or "").strip().lower()

@@ -84,6 +84,11 @@ class Quality:
         return any(one.name.startswith("symbolic") for one in self.baselines)
 
     @property
+    def spoilt(self) -> list[Verifier]:
+        """Those that gave no verdict on some row."""
+        return [one for one in (self.adapter, *self.baselines) if one.unparsed or one.failed]
+
+    @property
     def not_better(self) -> list[tuple[str, str, float]]:
         """Each baseline and measure on which the adapter is not better: name, title, margin."""
         return [
