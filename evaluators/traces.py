@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
@@ -41,7 +40,10 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 PAGE = "traces.html"
 Worth = Literal["right", "wrong", "unscored", "failed"]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_System = tuple[str, str, str, int, int]
+"""Generator, verifier, method, K, N."""
+_TEMPLATES = Path(__file__).parent / "templates" / "traces"
+_SCRIPTS = ("elements", "filters", "questions", "totals", "details", "page")
 # All of these are mere spelling in JSON; raw, the first three can end or change a script element.
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 _ROLES = (GENERATOR, VERIFIER)
@@ -70,13 +72,12 @@ def write(folder: Path, output: Path) -> int:
 
 def html(found: Mapping[str, Any]) -> str:
     """The page on what `traces` found."""
-    style, script = (
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("traces.css", "traces.js")
-    )
+    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    script = "\n".join((_TEMPLATES / f"{n}.js").read_text(encoding="utf-8") for n in _SCRIPTS)
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, autoescape=True
     )
-    return environment.get_template("traces.html.jinja").render(
+    return environment.get_template("page.html.jinja").render(
         name=found["name"],
         style=Markup(style),
         style_hash=_hash(style),
@@ -113,40 +114,33 @@ def traces(folder: Path) -> dict[str, Any]:
     ``results.json`` no settings.
     """
     _check(folder)
-    asked = {(str(q.benchmark), str(q.id)): q for q in _questions(folder)}
+    asked = _questions(folder)
     questions: dict[tuple[str, str], int] = {}
-    systems: dict[tuple[str, str, str, int, int], int] = {}
+    systems: dict[_System, int] = {}
     simulated: set[int] = set()
-    runs, labels = [], Counter[str]()
+    labels: set[str] = set()
+    runs = []
     for number, outcome in enumerate(read_outcomes(folder), 1):
         try:
             run = _run(outcome)
-            key = (str(outcome.benchmark), str(outcome.question_id))
-            system = (
-                *(str(t) for t in (outcome.generator, outcome.verifier, outcome.method)),
-                *(int(n) for n in (outcome.max_steps, outcome.max_retries)),
-            )
+            question = questions.setdefault(_question_key(outcome), len(questions))
+            system = systems.setdefault(_system_key(outcome), len(systems))
         except (TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"{folder / TRAJECTORIES}, line {number}: cannot be read ({error}); "
-                "make it anew with python -m scripts.evaluate_stepwise"
-            ) from None
-        run["question"] = questions.setdefault(key, len(questions))
-        run["system"] = systems.setdefault(system, len(systems))  # type: ignore[arg-type]
+            raise _unread(folder / TRAJECTORIES, number, error) from None
         if outcome.simulated:
-            simulated.add(run["system"])
-        labels.update({a["label"] for a in run["attempts"] if a["label"] not in ("", CORRECT)})
-        runs.append(run)
+            simulated.add(system)
+        labels.update(attempt["label"] for attempt in run["attempts"])
+        runs.append({**run, "question": question, "system": system})
     if not runs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     return {
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
-        "has_questions": bool(asked),
-        "labels": _ordered(labels),
+        "has_questions": (folder / QUESTIONS).exists(),
+        "labels": _ordered(labels - {"", CORRECT}),
         "systems": [_system(s, n in simulated) for s, n in systems.items()],
-        "questions": [_question(key, asked.get(key)) for key in questions],
+        "questions": [asked.get(key) or _unknown(*key) for key in questions],
         "runs": runs,
     }
 
@@ -166,8 +160,24 @@ def _check(folder: Path) -> None:
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
-def _questions(folder: Path) -> Iterator[Asked]:
-    return read_questions(folder) if (folder / QUESTIONS).exists() else iter(())
+def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """What was asked, by benchmark and id; empty where that was not written down."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    if not (folder / QUESTIONS).exists():
+        return found
+    for number, asked in enumerate(read_questions(folder), 1):
+        try:
+            found[str(asked.benchmark), str(asked.id)] = _question(asked)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _unread(folder / QUESTIONS, number, error) from None
+    return found
+
+
+def _unread(file: Path, line: int, error: Exception) -> UserError:
+    return UserError(
+        f"{file}, line {line}: cannot be read ({error}); "
+        "make it anew with python -m scripts.evaluate_stepwise"
+    )
 
 
 def _settings(folder: Path) -> list[list[str]] | None:
@@ -191,7 +201,17 @@ def _plain(value: Any) -> str:
     return {None: "none", True: "yes", False: "no"}.get(value, str(value))
 
 
-def _system(system: tuple[str, str, str, int, int], simulated: bool) -> dict[str, Any]:
+def _question_key(outcome: Outcome) -> tuple[str, str]:
+    return str(outcome.benchmark), str(outcome.question_id)
+
+
+def _system_key(outcome: Outcome) -> _System:
+    names = (outcome.generator, outcome.verifier, outcome.method)
+    generator, verifier, method = map(str, names)
+    return generator, verifier, method, int(outcome.max_steps), int(outcome.max_retries)
+
+
+def _system(system: _System, simulated: bool) -> dict[str, Any]:
     generator, verifier, method, steps, retries = system
     return {
         "generator": generator,
@@ -205,16 +225,18 @@ def _system(system: tuple[str, str, str, int, int], simulated: bool) -> dict[str
     }
 
 
-def _question(key: tuple[str, str], asked: Asked | None) -> dict[str, Any]:
+def _question(asked: Asked) -> dict[str, Any]:
     return {
-        "benchmark": key[0],
-        "id": key[1],
-        "text": str(asked.question) if asked else "",
-        "references": [str(r) for r in asked.references] if asked else [],
-        "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages]
-        if asked
-        else [],
+        "benchmark": str(asked.benchmark),
+        "id": str(asked.id),
+        "text": str(asked.question),
+        "references": [str(reference) for reference in asked.references],
+        "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages],
     }
+
+
+def _unknown(benchmark: str, id: str) -> dict[str, Any]:
+    return {"benchmark": benchmark, "id": id, "text": "", "references": [], "passages": []}
 
 
 def _passage(passage: Passage) -> dict[str, str]:
