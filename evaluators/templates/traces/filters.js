@@ -39,14 +39,14 @@ function makeFilters() {
       select.append(new Option(`${name} (${number(count)})`, String(place)));
     });
     select.addEventListener("change", refresh);
-    bar.append(make("label", {}, label, select));
+    bar.append(make("div", {}, make("label", { for: select.id }, label), select));
     filters[key] = (run) => select.value === "" || fits(run, values[Number(select.value)]);
   }
   const search = make("input", { id: "filter-text", type: "search", spellcheck: "false",
     placeholder: "question, answer, steps, feedback" });
   let timer;
   search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(refresh, 120); });
-  bar.append(make("label", { class: "wide" }, "Search", search));
+  bar.append(make("div", { class: "wide" }, make("label", { for: search.id }, "Search"), search));
   filters.text = (run) => {
     const wanted = search.value.trim().toLowerCase();
     return wanted === "" || haystack(run).includes(wanted);
