@@ -12,6 +12,7 @@ function open(run, quietly = false) {
 function show(run) {
   current = run;
   const article = byId("details");
+  const reading = article.contains(document.activeElement);
   const question = questions[run.question];
   const system = systems[run.system];
   article.replaceChildren(
@@ -25,6 +26,8 @@ function show(run) {
     steps(run));
   markCurrent();
   if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
+  // The link that was followed is gone, and with it the place of whoever uses the keyboard.
+  if (reading) article.querySelector(".runs [aria-current]").focus({ preventScroll: true });
 }
 
 function references({ references }) {
@@ -41,9 +44,9 @@ function otherRuns(run) {
     const rejected = other.attempts.filter((attempt) => !attempt.accepted).length;
     return make("tr", { class: other === run ? "chosen" : undefined },
       make("th", { scope: "row" }, link),
-      generators.length > 1 ? quoted("td", system.generator, { class: "name" }) : null,
+      generators.length > 1 ? quoted("td", system.generator, { class: "name", title: plain(system.generator) }) : null,
       make("td", {}, badge(other.worth)),
-      quoted("td", other.answer || "–", { class: "name" }),
+      quoted("td", other.answer || "–", { class: "name", title: plain(other.answer) }),
       make("td", {}, number(other.steps)),
       make("td", {}, number(rejected)),
       make("td", {}, number(other.cost[0][0] + other.cost[1][0])),
@@ -66,7 +69,7 @@ function answer(run, system) {
       : run.verdict === null ? "none asked: right and wrong go by exact match" : run.verdict]],
     ["Scores", [`EM ${fixed(100 * run.em, 1)} · F1 ${fixed(100 * run.f1, 1)}`]],
     ["Ended", [ends[run.stop] ?? quoted("span", run.stop)]],
-    ["Method", [quoted("span", systemName(system)), ` · ${system.limits}`]],
+    ["Method", [quoted("span", system.name), ` · ${system.limits}`]],
     ["Generator", [quoted("span", system.generator)]],
     ["Verifier", [system.verifier ? quoted("span", system.verifier) : "none"]],
   ];
@@ -147,8 +150,8 @@ function steps(run) {
 }
 
 function attemptCard(attempt, place, count) {
-  const clean = attempt.label === "" || attempt.label === "Correct";
-  const look = attempt.accepted ? (clean ? "accepted" : "forced") : "rejected";
+  const judged = attempt.label === "Correct" ? "accepted" : "forced";
+  const look = !attempt.accepted ? "rejected" : attempt.label === "" ? "unjudged" : judged;
   const head = [make("b", {}, `Step ${attempt.step}`)];
   if (count > 1) head.push(make("span", { class: "meta" }, `attempt ${place} of ${count}`));
   head.push(make("span", { class: `fate ${look}` }, attempt.fate));

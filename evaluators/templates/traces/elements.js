@@ -16,6 +16,13 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 const mean = (values) => (values.length ? sum(values) / values.length : NaN);
 const unique = (values) => [...new Set(values)];
 
+/** A text with the characters named that are not seen, yet change how all behind them is shown. */
+function plain(text) {
+  const hidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;
+  const code = (char) => char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return String(text).replace(hidden, (char) => `⟨U+${code(char)}⟩`);
+}
+
 /** An element; children are elements or texts, and what is empty is left out. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -23,12 +30,13 @@ function make(tag, attributes = {}, ...children) {
     if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== "" && child !== null));
+  const parts = children.flat(Infinity).filter((child) => child !== "" && child !== null);
+  element.append(...parts.map((part) => (part instanceof Node ? part : plain(part))));
   return element;
 }
 
 /** Text of unknown direction and content, which changes nothing around it. */
-const quoted = (tag, text, attributes = {}) => make(tag, { dir: "auto", ...attributes }, String(text));
+const quoted = (tag, text, attributes = {}) => make(tag, { dir: "auto", ...attributes }, text);
 
 /** The address of a run within the page. Half a surrogate pair cannot be part of one. */
 function hashOf(run) {
@@ -52,7 +60,7 @@ function systemName(system) {
 
 /** The same with the generator, where there are several. */
 function fullName(system) {
-  return generators.length > 1 ? `${systemName(system)} · ${system.generator}` : systemName(system);
+  return generators.length > 1 ? `${system.generator}, ${systemName(system)}` : systemName(system);
 }
 
 function badge(worth, label) {

@@ -36,7 +36,7 @@ function makeFilters() {
     values.forEach((value, place) => {
       const count = runs.filter((run) => fits(run, value)).length;
       const name = key === "method" ? methodNames.get(value) : value;
-      select.append(new Option(`${name} (${number(count)})`, String(place)));
+      select.append(new Option(plain(`${name} (${number(count)})`), String(place)));
     });
     select.addEventListener("change", refresh);
     bar.append(make("div", {}, make("label", { for: select.id }, label), select));

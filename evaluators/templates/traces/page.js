@@ -29,13 +29,13 @@ function drawHead() {
 /** Show the run that the address names, or the first that is listed. */
 function follow() {
   const wanted = location.hash;
-  if (wanted === "#details") return;
   const named = wanted.length > 1 ? runs.find((run) => hashOf(run) === wanted) : undefined;
   if (named !== undefined) {
     show(named);
     const at = listed.indexOf(named.question);
     while (at >= drawn) drawMore();
-    markCurrent()?.scrollIntoView({ block: "nearest" });
+    const link = markCurrent();
+    if (link) reveal(link);
   } else if (wanted.length > 1) {
     current = null;
     markCurrent();
@@ -53,6 +53,10 @@ document.addEventListener("keydown", (event) => {
   if (by === undefined || !free || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   move(by);
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address keeps naming the trajectory
+  byId("details").focus();
 });
 byId("more").addEventListener("click", drawMore);
 new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) drawMore(); },

@@ -62,6 +62,15 @@ function markCurrent() {
   return link;
 }
 
+/** Scroll the list, and nothing else, until a row is in view. */
+function reveal(link) {
+  const pane = byId("questions");
+  const [row, view] = [link.getBoundingClientRect(), pane.getBoundingClientRect()];
+  const [top, bottom] = [Math.max(view.top, 0), Math.min(view.bottom, window.innerHeight)];
+  if (row.top < top) pane.scrollTop -= top - row.top;
+  else if (row.bottom > bottom) pane.scrollTop += row.bottom - bottom;
+}
+
 /** Open the question before or behind the one in view. */
 function move(by) {
   if (listed.length === 0) return;
@@ -71,5 +80,5 @@ function move(by) {
   open(preferred(listed[to]), true);
   const link = markCurrent();
   link.focus({ preventScroll: true });
-  link.scrollIntoView({ block: "nearest" });
+  reveal(link);
 }

@@ -30,12 +30,17 @@ function drawTotals() {
     const [text, title] = [cell].flat();
     return make("td", { title }, text);
   });
-  const lines = systems.map((system, place) => make("tr", {},
-    make("th", { scope: "row" }, quoted("span", fullName(system)), " ",
+  const line = (system) => make("tr", { class: "system" },
+    make("th", { scope: "row" }, quoted("span", systemName(system)), " ",
       system.simulated ? make("span", { class: "tag" }, "simulated") : ""),
-    cells(runs.filter((run) => run.system === place && shown.has(run)))));
+    cells(runs.filter((run) => systems[run.system] === system && shown.has(run))));
+  const bodies = generators.map((generator) => make("tbody", {},
+    generators.length > 1
+      ? make("tr", {}, quoted("th", generator, { scope: "rowgroup", colspan: 17, class: "generator" })) : "",
+    systems.filter((system) => system.generator === generator).map(line)));
   if (systems.length > 1) {
-    lines.push(make("tr", { class: "all" }, make("th", { scope: "row" }, "All"), cells([...shown])));
+    bodies.push(make("tbody", {},
+      make("tr", { class: "all" }, make("th", { scope: "row" }, "All"), cells([...shown]))));
   }
   const head = (text, attributes) => make("th", { scope: "col", ...attributes }, text);
   const group = { scope: "colgroup", colspan: 3, class: "group" };
@@ -44,7 +49,7 @@ function drawTotals() {
       make("tr", {}, ["Method", ...SCORES].map((name) => head(name, { rowspan: 2 })),
         head("Generator's tokens", group), head("Verifier's tokens", group)),
       make("tr", {}, [...TOKENS, ...TOKENS].map((name) => head(name)))),
-    make("tbody", {}, lines));
+    bodies);
   byId("table").replaceChildren(
     make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scores and costs" }, table),
     make("p", { class: "meta" }, "EM, F1 and Acc in percent, over all questions alike. Calls and steps " +
