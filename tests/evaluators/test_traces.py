@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -169,8 +170,6 @@ def choose(page: Any, label: str, start: str) -> None:
 
 def address(one: Outcome) -> str:
     """The documented form of a deep link."""
-    from urllib.parse import quote
-
     parts = (one.benchmark, one.question_id, one.generator, one.verifier, one.method,
              one.max_steps, one.max_retries)  # fmt: skip
     return "#" + "/".join(quote(str(part), safe="!'()*~") for part in parts)
