@@ -1,0 +1,176 @@
+// One run of a question, and the question.
+
+function open(run, quietly = false) {
+  try {
+    history[quietly ? "replaceState" : "pushState"](null, "", hashOf(run));
+  } catch {
+    // Some browsers allow only so many a minute; the page works without.
+  }
+  show(run);
+}
+
+function show(run) {
+  current = run;
+  const article = byId("details");
+  const reading = article.contains(document.activeElement);
+  const question = questions[run.question];
+  const system = systems[run.system];
+  article.replaceChildren(
+    make("p", { class: "meta" }, quoted("span", question.benchmark), " · ", quoted("span", question.id)),
+    quoted("h2", question.text || question.id),
+    references(question),
+    otherRuns(run),
+    answer(run, system),
+    ...passages(question, run),
+    make("h3", {}, "Steps"),
+    steps(run));
+  markCurrent();
+  if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
+  // The link that was followed is gone, and with it the place of whoever uses the keyboard.
+  if (reading) article.querySelector(".runs [aria-current]").focus({ preventScroll: true });
+}
+
+function references({ references }) {
+  if (references.length === 0) return "";
+  const texts = references.flatMap((text, place) => [place ? " · " : "", quoted("span", text)]);
+  return make("p", { class: "references" }, make("b", {}, references.length > 1 ? "References " : "Reference "), texts);
+}
+
+function otherRuns(run) {
+  const lines = runsOf[run.question].map((other) => {
+    const system = systems[other.system];
+    const link = make("a", { href: hashOf(other), "aria-current": other === run ? "true" : undefined },
+      quoted("span", systemName(system)));
+    const rejected = other.attempts.filter((attempt) => !attempt.accepted).length;
+    return make("tr", { class: other === run ? "chosen" : undefined },
+      make("th", { scope: "row" }, link),
+      generators.length > 1 ? quoted("td", system.generator, { class: "name", title: plain(system.generator) }) : null,
+      make("td", {}, badge(other.worth)),
+      quoted("td", other.answer || "–", { class: "name", title: plain(other.answer) }),
+      make("td", {}, number(other.steps)),
+      make("td", {}, number(rejected)),
+      make("td", {}, number(other.cost[0][0] + other.cost[1][0])),
+      make("td", {}, other.cost[0][1] + other.cost[1][1] ? number(other.cost[0][1] + other.cost[1][1]) : "–"));
+  });
+  const heads = ["Method", ...(generators.length > 1 ? ["Generator"] : []),
+    "Outcome", "Answer", "Steps", "Rejected", "Calls", "Prompt tokens"];
+  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All methods on this question" },
+    make("table", { class: "runs" },
+      make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, lines)));
+}
+
+function answer(run, system) {
+  const ends = { answered: "answered", max_steps: "out of steps, then asked for the answer",
+    failed: "a request failed for good" };
+  const facts = [
+    ["Final answer", [run.answer ? quoted("strong", run.answer) : "none", " ", badge(run.worth)]],
+    ["Judge", [run.judge ? quoted("span", run.judge)
+      : run.verdict === null ? "none asked: right and wrong go by exact match" : run.verdict]],
+    ["Scores", [`EM ${fixed(100 * run.em, 1)} · F1 ${fixed(100 * run.f1, 1)}`]],
+    ["Ended", [ends[run.stop] ?? quoted("span", run.stop)]],
+    ["Method", [quoted("span", system.name), ` · ${system.limits}`]],
+    ["Generator", [quoted("span", system.generator)]],
+    ["Verifier", [system.verifier ? quoted("span", system.verifier) : "none"]],
+  ];
+  if (system.simulated) facts.push(["Simulated", ["an engine without a model took part"]]);
+  run.cost.forEach(([calls, ...tokens], role) => {
+    if (sum(tokens)) facts.push([["Generator's cost", "Verifier's cost"][role],
+      [`${number(calls)} calls, ${tokensText(tokens)} tokens`]]);
+  });
+  return make("dl", { class: "facts" },
+    facts.map(([name, parts]) => [make("dt", {}, name), make("dd", {}, parts)]).flat());
+}
+
+function passages(question, run) {
+  const retrieved = run.attempts.flatMap((attempt) =>
+    attempt.retrieved.map((passage) => ({ ...passage, step: attempt.step })));
+  const all = [...question.passages, ...retrieved];
+  if (all.length === 0) return [];
+  const gold = question.passages.filter((passage) => passage.gold).length;
+  const counts = [`${number(gold)} gold`, ...(retrieved.length ? [`${number(retrieved.length)} retrieved`] : [])];
+  const items = all.map((passage, place) => {
+    const tags = [];
+    if (passage.gold) tags.push(make("span", { class: "tag gold" }, "gold"));
+    if (passage.step !== undefined) {
+      tags.push(make("span", { class: "tag retrieved" }, `retrieved at step ${passage.step}`));
+    }
+    return make("details", { id: `passage-${place + 1}`, class: "passage" },
+      make("summary", {}, `Passage ${place + 1}: `, quoted("span", passage.title), " ", tags),
+      quoted("p", passage.text));
+  });
+  const toggle = make("button", { type: "button" }, "Open all");
+  toggle.addEventListener("click", () => {
+    const opens = items.some((item) => !item.open);
+    items.forEach((item) => { item.open = opens; });
+    toggle.textContent = opens ? "Close all" : "Open all";
+  });
+  return [make("h3", {}, `Passages (${all.length}: ${counts.join(", ")}) `, toggle),
+    make("div", { class: "passages" }, items)];
+}
+
+/** A text in which "Passage 3" opens that passage. */
+function withPassages(tag, text, attributes) {
+  const parts = String(text).split(/(\bPassage \d{1,4}\b)/).map((part, place) => {
+    const passage = place % 2 ? byPassage(part) : null;
+    if (passage === null) return part;
+    const link = make("button", { type: "button", class: "reference" }, part);
+    link.addEventListener("click", () => {
+      const target = byId(passage);
+      target.open = true;
+      target.scrollIntoView({ block: "center" });
+      target.querySelector("summary").focus({ preventScroll: true });
+    });
+    return link;
+  });
+  return make(tag, { dir: "auto", ...attributes }, parts);
+}
+
+function byPassage(words) {
+  const place = Number(words.slice("Passage ".length));
+  const own = questions[current.question].passages.length;
+  const found = sum(current.attempts.map((attempt) => attempt.retrieved.length));
+  return place >= 1 && place <= own + found ? `passage-${place}` : null;
+}
+
+function steps(run) {
+  const groups = new Map();
+  for (const attempt of run.attempts) {
+    groups.set(attempt.step, [...(groups.get(attempt.step) ?? []), attempt]);
+  }
+  const items = [...groups].map(([step, tries]) =>
+    make("li", { class: "step", "aria-label": `Step ${step}` },
+      tries.map((attempt, place) => attemptCard(attempt, place + 1, tries.length))));
+  if (run.stop === "failed") {
+    items.push(make("li", { class: "broken" }, "Here a request failed for good, which ended the question."));
+  } else if (items.length === 0) {
+    items.push(make("li", { class: "broken" }, "No attempts were recorded."));
+  }
+  return make("ol", { class: "steps" }, items);
+}
+
+function attemptCard(attempt, place, count) {
+  const judged = attempt.label === "Correct" ? "accepted" : "forced";
+  const look = !attempt.accepted ? "rejected" : attempt.label === "" ? "unjudged" : judged;
+  const head = [make("b", {}, `Step ${attempt.step}`)];
+  if (count > 1) head.push(make("span", { class: "meta" }, `attempt ${place} of ${count}`));
+  head.push(make("span", { class: `fate ${look}` }, attempt.fate));
+  if (attempt.label) head.push(quoted("span", attempt.label, { class: "label" }));
+  const said = [["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
+    .filter(([, text]) => text !== "")
+    .flatMap(([name, text]) => [make("dt", {}, name), withPassages("dd", text)]);
+  if (attempt.retrieved.length) {
+    const titles = attempt.retrieved.flatMap((p, at) => [at ? " · " : "", quoted("span", p.title)]);
+    said.push(make("dt", {}, "Retrieved"), make("dd", {}, titles));
+  }
+  if (attempt.verdict) {
+    said.push(make("dt", {}, "Verifier's reply"), quoted("dd", attempt.verdict, { class: "raw" }));
+  }
+  const costs = ["generator", "verifier"].map((role, at) => [role, attempt.tokens[at]])
+    .filter(([, tokens]) => sum(tokens) > 0).map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
+  return make("section", { class: `attempt ${look}` },
+    make("header", {}, head),
+    withPassages("p", attempt.text || "(an empty reply)", { class: "said" }),
+    said.length ? make("dl", { class: "feedback" }, said) : "",
+    costs.length ? make("p", { class: "meta tokens" }, `Tokens · ${costs.join(" · ")}`) : "");
+}

@@ -1,0 +1,60 @@
+// What is shown: the filters above the list.
+
+const filters = {};
+const haystacks = new Map();
+
+/** All that the search reads of a run, in lower case. */
+function haystack(run) {
+  if (!haystacks.has(run)) {
+    const { id, text, references } = questions[run.question];
+    const said = run.attempts.flatMap((a) => [a.text, a.label, a.diagnosis, a.guidance, a.query]);
+    const texts = [id, text, ...references, run.answer, ...said];
+    haystacks.set(run, texts.join("\n").toLowerCase());
+  }
+  return haystacks.get(run);
+}
+
+const CHOICES = [
+  ["benchmark", "Benchmark", unique(questions.map((q) => q.benchmark)),
+    (run, value) => questions[run.question].benchmark === value],
+  ["method", "Method", unique(systems.map((s) => s.method)),
+    (run, value) => systems[run.system].method === value],
+  ["generator", "Generator", generators, (run, value) => systems[run.system].generator === value],
+  ["limits", "Limits", limits, (run, value) => systems[run.system].limits === value],
+  ["error", "Error type", data.labels, (run, value) => run.attempts.some((a) => a.label === value)],
+  ["outcome", "Outcome", Object.keys(OUTCOMES), (run, value) => run.worth === value],
+];
+
+const methodNames = new Map(systems.map((system) => [system.method, system.name]));
+
+function makeFilters() {
+  const bar = byId("filters");
+  for (const [key, label, values, fits] of CHOICES) {
+    if (key === "limits" && values.length < 2) continue;
+    const select = make("select", { id: `filter-${key}` });
+    select.append(new Option("all", ""));
+    values.forEach((value, place) => {
+      const count = runs.filter((run) => fits(run, value)).length;
+      const name = key === "method" ? methodNames.get(value) : value;
+      select.append(new Option(plain(`${name} (${number(count)})`), String(place)));
+    });
+    select.addEventListener("change", refresh);
+    bar.append(make("div", {}, make("label", { for: select.id }, label), select));
+    filters[key] = (run) => select.value === "" || fits(run, values[Number(select.value)]);
+  }
+  const search = make("input", { id: "filter-text", type: "search", spellcheck: "false",
+    placeholder: "question, answer, steps, feedback" });
+  let timer;
+  search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(refresh, 120); });
+  bar.append(make("div", { class: "wide" }, make("label", { for: search.id }, "Search"), search));
+  filters.text = (run) => {
+    const wanted = search.value.trim().toLowerCase();
+    return wanted === "" || haystack(run).includes(wanted);
+  };
+  const clear = make("button", { type: "button", id: "clear" }, "Clear");
+  clear.addEventListener("click", () => {
+    bar.querySelectorAll("select, input").forEach((control) => { control.value = ""; });
+    refresh();
+  });
+  bar.append(clear);
+}
