@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HEAVY = {"torch", "vllm", "transformers", "trl", "ray", "datasets", "pandas"}
-UPPER_FLOORS = {"builders", "trainers", "evaluators", "cards", "scripts"}
+UPPER_FLOORS = {"builders", "cards", "evaluators", "releases", "scripts", "trainers"}
 ROOT = Path(__file__).resolve().parents[2]
 
 # After each module the new top-level names are noted, so that the guilty one is named.
