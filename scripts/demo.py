@@ -17,16 +17,12 @@ from builders.shards import code_digest
 from builders.verified import NOISE_LABELS, VERIFIED
 from builders.verifier_steps import VERIFIER_STEPS
 from evaluators.label_agreement import by_noise_type, score_rows
-from safe_stepwise.loop import METHODS
-from scripts import evaluate_stepwise
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
 from scripts.regenerate import LOCK, regenerate
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
-QUESTIONS = 100
-"""That the loop runs on."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -50,7 +46,15 @@ def main(arguments: Sequence[str]) -> None:
     )
     options = parser.parse_args(arguments)
     forget_stale(options.output)
-    print(regenerate(MANIFEST, options.output, workers=cores()))
+    print(
+        regenerate(
+            MANIFEST,
+            options.output,
+            cache=options.output / "replies.sqlite",
+            skip_training=True,
+            workers=cores(),
+        )
+    )
     opened = open_all(options.output / "datasets", ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     print(table([("dataset", "config", "split", "rows"), *opened_rows(opened)]))
@@ -58,25 +62,9 @@ def main(arguments: Sequence[str]) -> None:
     print("\nLabels against the truth that the generator knows:\n")
     scores = score_rows(by_noise_type(truth(), found))
     print(table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
-    print(f"\nThe loop on {QUESTIONS} questions of the evaluation sample, without a model:\n")
-    evaluate_stepwise.main(evaluation(options.output))
     print(f"\nFiles: {options.output / 'datasets' / VERIFIED}")
     print(f"       {options.output / 'datasets' / NOISE_LABELS}")
     print(f"       {options.output / LOCK}")
-
-
-def evaluation(output: Path) -> list[str]:
-    """What `evaluate_stepwise` is asked: all methods, a generator that errs, a verifier that sees.
-
-    Its replies are kept with the demo, out of the user's own cache.
-    """
-    return [
-        *("--questions", str(output / "datasets"), "--limit", str(QUESTIONS)),
-        *(part for method in METHODS for part in ("--method", method)),
-        *("--generator", "symbolic:error_rate=0.3,seed=1"),
-        *("--verifier", "symbolic", "--judge", "symbolic"),
-        *("--output", str(output / "evaluation"), "--cache", str(output / "replies.sqlite")),
-    ]
 
 
 def forget_stale(output: Path) -> None:

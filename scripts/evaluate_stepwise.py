@@ -78,6 +78,11 @@ exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 
 
 def main(arguments: Sequence[str]) -> None:
     """Evaluate and print a summary; raises ``UserError`` for what the user can mend."""
+    print(evaluated(arguments))
+
+
+def evaluated(arguments: Sequence[str]) -> str:
+    """Evaluate; returns the summary, and raises as `main` does."""
     options = _parser().parse_args(arguments)
     settings = Settings.read(options)
     cache_file = options.cache or default_cache()
@@ -87,7 +92,7 @@ def main(arguments: Sequence[str]) -> None:
         cache = ResponseCache(cache_file)
         try:
             plan = _plan(options, settings, asked, corpus, cache)
-            print(_done(plan, options.seed))
+            return _done(plan, options.seed)
         except OSError as error:
             if folders.is_disk_full(error) or folders.is_forbidden(error):
                 raise folders.cannot_write(Path(error.filename or options.output), error) from error
@@ -283,7 +288,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     names = (TRAJECTORIES, RESULTS, f"{REPORT}/{report.COMPARISON}")
     files = [plan.output / name for name in names]
-    return "\n".join([*lines, "", *map(str, files)])
+    lines += ["", *map(str, files), "", "to read the traces:"]
+    return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
 
 
 _COUNTED: Mapping[str, Callable[[int], str]] = {

@@ -77,6 +77,8 @@ class Manifest:
     verifier_steps: StepsEntry | None = None
     recipe: Path | None = None
     """Of the verifier adapter."""
+    adapter_verifier: str | None = None
+    """An engine's spec to measure the adapter with on the test split; not measured if not said."""
     evaluation: EvaluationEntry | None = None
 
 
@@ -116,6 +118,7 @@ def read_manifest(path: Path) -> Manifest:
         builds=builds,
         verifier_steps=_steps_entry(path, values.get("verifier_steps"), builds),
         recipe=_recipe(path, values),
+        adapter_verifier=(values.get("adapter") or {}).get("verifier"),
         evaluation=_evaluation(path, values),
     )
 
@@ -165,7 +168,10 @@ def _recipe(path: Path, values: Mapping[str, Any]) -> Path | None:
     """
     if (entry := values.get("adapter")) is None:
         return None
-    _check_keys(path, "adapter.", entry, {"recipe": str}, required=["recipe"])
+    types = {"recipe": str, "verifier": str}
+    _check_keys(path, "adapter.", entry, types, required=["recipe"])
+    if "verifier" in entry:
+        _check_spec(entry["verifier"], f"{path}: adapter.verifier", True)
     named = entry["recipe"]
     file = path.parent / named if named.endswith((".yaml", ".yml")) else RECIPES / f"{named}.yaml"
     if not file.is_file():

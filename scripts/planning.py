@@ -15,6 +15,7 @@ from builders.teachers.llm import LLMTeachers
 from safe_stepwise.errors import UserError
 from scripts.cli import table
 from scripts.manifest import Manifest
+from trainers.config import Recipe
 
 EXPECTATIONS = Path(__file__).with_name("releases") / "expectations.yaml"
 _SECONDS = 3600
@@ -52,7 +53,7 @@ def assumed_speed() -> Speed:
     return Speed(**_expectations()["gpu"])
 
 
-def foreseen(manifest: Manifest, plans: list[Build], epochs: float) -> list[Part]:
+def foreseen(manifest: Manifest, plans: list[Build], recipe: Recipe | None) -> list[Part]:
     """What each part of a release has to expect, at most where prompts depend on replies.
 
     ``plans`` are its builds, in order; rows of an input that is not at hand are taken from
@@ -65,10 +66,11 @@ def foreseen(manifest: Manifest, plans: list[Build], epochs: float) -> list[Part
     ]
     if (steps := manifest.verifier_steps) is not None:
         parts.append(_steps(manifest, known["verifier_steps"]))
-        if manifest.recipe is not None:
+        if recipe is not None:
             rows = round(steps.composition.rows * (1 - steps.test_share))
-            trained = round(rows * epochs * known["training"]["tokens_per_row"])
-            parts.append(Part(f"adapter ({manifest.recipe.stem})", rows, trained=trained))
+            rows = min(rows, recipe.filters.rows or rows)
+            trained = round(rows * recipe.epochs * known["training"]["tokens_per_row"])
+            parts.append(Part(f"adapter of {recipe.base_model}", rows, trained=trained))
     return parts + _evaluation(manifest, plans, known["evaluation"])
 
 
@@ -155,16 +157,19 @@ def _evaluation(manifest: Manifest, plans: list[Build], known: Mapping[str, Any]
         for n, plan in enumerate(plans)
         if plan.split == "validation"
     ]
-    free = entry.generator.startswith("symbolic")
+    number = sum(samples)
     parts = [
-        Part(f"evaluate {method}", sum(samples))
-        if free
-        else _times(f"evaluate {method}", sum(samples), known[method])
+        _asked(entry.generator, f"evaluate {method}", number, known[method])
         for method in entry.methods
     ]
     if entry.judge is not None:
-        parts.append(_times("judge", sum(samples) * len(entry.methods), known["judge"]))
+        parts.append(_asked(entry.judge, "judge", number * len(entry.methods), known["judge"]))
     return parts
+
+
+def _asked(spec: str, name: str, rows: int, one: Mapping[str, float]) -> Part:
+    """What one engine is asked; nothing if no model stands behind it."""
+    return Part(name, rows) if spec.startswith(("symbolic", "mock")) else _times(name, rows, one)
 
 
 def _times(name: str, rows: int, one: Mapping[str, float]) -> Part:

@@ -29,6 +29,7 @@ from builders.teachers import Source, Teachers
 from builders.verified import VERIFIED, build
 from builders.verifier_steps import VERIFIER_STEPS
 from builders.verifier_steps import build as build_steps
+from cards import release as release_card
 from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.files import write_atomically
@@ -41,11 +42,19 @@ from scripts.build_verified import (
 from scripts.build_verifier_steps import summary as steps_summary
 from scripts.build_verifier_steps import warn
 from scripts.cli import Parser, positive, run, table
-from scripts.manifest import BuildEntry, Manifest, read_manifest
+from scripts.manifest import ADAPTER, BuildEntry, Manifest, read_manifest
 from scripts.planning import Speed, assumed_speed, foreseen, told
+from scripts.release_parts import (
+    README,
+    check_training,
+    files,
+    make_adapter,
+    make_report,
+    make_space,
+    recipe_of,
+)
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
-from trainers.config import read_recipe
 
 LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
@@ -64,7 +73,10 @@ def main(arguments: Sequence[str]) -> None:
             "  builds: a list of benchmark, input, split; and, if wanted, teacher (annotations),\n"
             "      sha256 (of the input), limit (rows), on_error (stop or keep)\n"
             "  verifier_steps: the verifier set, if wanted; scripts/releases/demo.yaml has one;\n"
-            "      refined_from: FILE there adds what refine_verifier_steps found\n\n"
+            "      refined_from: FILE there adds what refine_verifier_steps found\n"
+            "  adapter: recipe (a name of trainers/recipes, or a YAML file); verifier (what\n"
+            "      measures it, as vllm:BASE+{adapter}, which stands for its folder)\n"
+            "  evaluation: generator, verifier, judge (specs), methods, limit (questions)\n\n"
             "A complete folder is not built again: its files are checked against its lock."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -72,6 +84,7 @@ def main(arguments: Sequence[str]) -> None:
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", type=Path, required=True, metavar="DIR", help="datasets/ and the lock go there")
+    add("--skip-training", action="store_true", help="leave out the adapter, and what needs it")
     add(
         "--dry-run",
         action="store_true",
@@ -100,6 +113,8 @@ def main(arguments: Sequence[str]) -> None:
                 options.output,
                 functools.partial(known_teacher, cache=options.cache, in_flight=options.in_flight),
                 functools.partial(known_maker, cache=options.cache, in_flight=options.in_flight),
+                cache=options.cache,
+                skip_training=options.skip_training,
                 **engine_of(options),
             )
         )
@@ -119,7 +134,8 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
     entry = manifest.verifier_steps
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)
-    return told(foreseen(manifest, plans, _epochs(manifest.recipe)), speed)
+    recipe = recipe_of(manifest, output) if manifest.recipe is not None else None
+    return told(foreseen(manifest, plans, recipe), speed)
 
 
 def regenerate(
@@ -127,6 +143,8 @@ def regenerate(
     output: Path,
     teachers: Callable[[str], Teachers] = known_teacher,
     makers: Callable[[str, int], Maker] | None = None,
+    cache: Path | None = None,
+    skip_training: bool = False,
     **engine: Any,
 ) -> str:
     """Make the release under ``output``, or check it; returns what there is to say.
@@ -139,7 +157,7 @@ def regenerate(
     """
     manifest = read_manifest(manifest_file)
     lock = output / LOCK
-    if lock.exists():
+    if lock.exists() and not _owes_training(lock, skip_training):
         number = check(manifest, output)
         return f"{output}: complete and unchanged ({number} files match {LOCK})"
     datasets = output / "datasets"
@@ -154,6 +172,9 @@ def regenerate(
     sources += [] if maker is None else [maker]
     for source in sources:
         source.check()
+    skipped = _skipped(manifest, skip_training)
+    if manifest.recipe is not None and "adapter" not in skipped:
+        check_training(recipe_of(manifest, output))
     try:
         made = [build(replace(plan, **engine), CARDS) for plan in plans]
     finally:
@@ -164,10 +185,40 @@ def regenerate(
         steps_made = build_steps(steps, maker, steps_card.files, warn)
         said.append(steps_summary(steps, steps_made))
     shutil.rmtree(datasets / ".work", ignore_errors=True)
-    record = _lock(manifest, output, made, steps_made)
+    said += _parts(manifest, output, skipped, [] if cache is None else ["--cache", str(cache)])
+    record = _lock(manifest, output, made, steps_made) | {"skipped": skipped}
+    overview = release_card.read_release(output, record)
+    write_atomically(output / README, overview.encode())
+    record["files"] = file_digests(output)
     content = json.dumps(record, indent=2, sort_keys=True) + "\n"
     write_atomically(lock, content.encode())
-    return "\n\n".join([*said, f"{datasets}\n{lock}"])
+    return "\n\n".join([*said, f"{output / README}\n{lock}"])
+
+
+def _skipped(manifest: Manifest, skip_training: bool) -> list[str]:
+    """Parts that the manifest names and this run leaves out: the adapter, and what needs it."""
+    if not skip_training or manifest.recipe is None:
+        return []
+    entry = manifest.evaluation
+    needs_it = entry is not None and ADAPTER in f"{entry.generator} {entry.verifier} {entry.judge}"
+    return ["adapter", "evaluation"] if needs_it else ["adapter"]
+
+
+def _parts(manifest: Manifest, output: Path, skipped: Sequence[str], cache: list[str]) -> list[str]:
+    """Make what there is beside the datasets; returns what there is to say."""
+    make_space(output)
+    said = [f"{part}: left out (--skip-training)" for part in skipped]
+    if manifest.recipe is not None and "adapter" not in skipped:
+        said.append(make_adapter(manifest, output, cache))
+    if manifest.evaluation is not None and "evaluation" not in skipped:
+        said.append(make_report(manifest, output, cache))
+    return said
+
+
+def _owes_training(lock: Path, skip_training: bool) -> bool:
+    """Whether an earlier run left out what this one is to make."""
+    left_out = json.loads(lock.read_text(encoding="utf-8")).get("skipped", [])
+    return bool(left_out) and not skip_training
 
 
 def check(manifest: Manifest, output: Path) -> int:
@@ -193,18 +244,13 @@ def check(manifest: Manifest, output: Path) -> int:
 
 
 def file_digests(output: Path) -> dict[str, str]:
-    """SHA-256 of every file below ``output/datasets``, by path relative to ``output``."""
+    """SHA-256 of every file of a release but its lock, by path relative to ``output``."""
     digests = {}
-    for file in sorted((output / "datasets").rglob("*")):
-        if file.is_file():
-            with file.open("rb") as content:
-                digest = hashlib.file_digest(content, "sha256").hexdigest()
-            digests[file.relative_to(output).as_posix()] = digest
+    for file in files(output):
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digests[file.relative_to(output).as_posix()] = digest
     return digests
-
-
-def _epochs(recipe: Path | None) -> float:
-    return 0.0 if recipe is None else read_recipe(recipe, {"dataset": "-", "output": "-"}).epochs
 
 
 def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild | None:

@@ -80,7 +80,7 @@ def train(
     can't be trained on, an output that holds another run.
     """
     accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
-    _need_libraries(recipe)
+    need_libraries(recipe)
     _quiet()
     first = int(os.environ.get("RANK", 0)) == 0
     if first and (done := _complete(recipe, resume)):
@@ -398,7 +398,8 @@ def _nothing() -> Iterator[None]:
     yield
 
 
-def _need_libraries(recipe: Recipe) -> None:
+def need_libraries(recipe: Recipe) -> None:
+    """Raise ``UserError`` naming what training by a recipe lacks, and how to get it."""
     wanted = ["torch", "transformers", "trl", "peft", "accelerate"]
     wanted += ["bitsandbytes"] if recipe.quantization == "nf4" else []
     missing = [name for name in wanted if find_spec(name) is None]

@@ -54,6 +54,8 @@ def test_a_release_of_annotations_costs_nothing(
     said = told(capsys, str(RELEASES / "demo.yaml"), "--output", str(tmp_path))
     total = next(line for line in said.splitlines() if line.startswith("total"))
     assert total.split()[1:5] == ["0", "0", "0", "0"]
+    adapter = next(line for line in said.splitlines() if line.startswith("adapter of"))
+    assert "48" in adapter.split()  # what the recipe takes of the set
 
 
 def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_killed_push_is_completed_and_the_release_loads_by_its_tag(
     assert dry.returncode == 0, dry.stderr
     assert "datasets/somebody/safe-verifier-steps: to be created" in dry.stdout
     assert "somebody/safe-verifier-Tiny-1B: to be created" in dry.stdout
-    assert "stays here: datasets/refused.jsonl" in dry.stdout
+    assert "stays here: README.md, datasets/refused.jsonl" in dry.stdout
     assert {asked.method for asked in hub.asked} <= {"GET", "HEAD"}
     assert not any(asked.authorized for asked in hub.asked)
 
