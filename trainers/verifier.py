@@ -139,6 +139,8 @@ def _train(
     processes = PartialState()
     processes.wait_for_everyone()  # the first one has put the work folder in order
     last = checkpoints.last_complete(work)
+    # Read now: newer checkpoints will take its place.
+    resumed = None if last is None else checkpoints.read_mark(last)["step"]
     set_seed(recipe.seed)
     device = processes.local_process_index if gpu else None
     model = load_base(weights, recipe, dtype, device)
@@ -161,7 +163,7 @@ def _train(
                 "dtype": str(dtype).removeprefix("torch."),
                 "accumulation": accumulation,
                 "steps": trainer.state.global_step,
-                "resumed_from_step": None if last is None else checkpoints.read_mark(last)["step"],
+                "resumed_from_step": resumed,
                 "seconds": round(seconds, 1),
                 "seconds_per_step": round(seconds / max(trainer.state.global_step, 1), 3),
                 "tokens": sum(trainer.train_dataset.with_format(None)["length"]),
