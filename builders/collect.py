@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders import features
-from builders.bar import telling
 from builders.benchmarks import sources
 from builders.benchmarks.fields import OTHER_BENCHMARK
 from builders.benchmarks.synthetic import Spec, parse_spec
@@ -30,6 +29,7 @@ from builders.shards import (
 )
 from builders.statistics import Source
 from builders.teachers import Teachers
+from safe_stepwise.bar import telling
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 

@@ -36,8 +36,9 @@ from typing import Any, Literal, NoReturn
 
 from tqdm import tqdm
 
-from builders.shards import Job, Synthetic, stored, write_atomically
+from builders.shards import Job, Synthetic, stored
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 
 ENGINES = ("local", "datatrove-local", "slurm", "ray")
 

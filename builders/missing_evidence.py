@@ -16,10 +16,9 @@ from safe_stepwise.mentions import first_mention
 from safe_stepwise.plans import Item
 from safe_stepwise.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step
-from safe_stepwise.statements import asked_of, is_free
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
-from safe_stepwise.verdicts import choice_for, missing, said, sought, word
+from safe_stepwise.verdicts import choice_for, missing, said, searched_for, word
 
 
 def without_evidence(
@@ -50,6 +49,31 @@ def without_evidence(
     less = replace(question, passages=passages)
     feedback = _feedback(item, question, step.text)
     return [StepRow(less, previous, step, feedback, "injected", teacher)]
+
+
+def without_passage(question: Question, number: int) -> Question:
+    """A question without one of its passages (from 1); annotations count what is left.
+
+    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
+    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> [page.title for page in less.passages]
+    ['Vel']
+    """
+    left = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new = {old: at for at, old in enumerate(left, 1)}
+    return replace(
+        question,
+        passages=tuple(question.passages[n - 1] for n in left),
+        evidence=tuple(
+            replace(t, passage=new.get(t.passage or 0), sentence=None)
+            if t.passage == number
+            else replace(t, passage=new.get(t.passage or 0))
+            for t in question.evidence
+        ),
+        decomposition=tuple(
+            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
+        ),
+    )
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
@@ -86,14 +110,4 @@ def _feedback(item: Item, question: Question, text: str) -> Feedback:
     what = missing(item, question.passages)
     diagnosis = word("diagnosis", "missing_evidence", text, what=what)
     guidance = word("guidance", "search", text, what=what)
-    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, query(item, question))
-
-
-def query(item: Item, question: Question) -> str:
-    """What to search for: the subject and the relation, without the value that is sought."""
-    triple = item.triples[0]
-    if item.sentence is not None:
-        return sought(item, question.passages)
-    if is_free(triple):
-        return asked_of(item.triples).strip(" ?")
-    return f"{triple.head} {triple.relation}"
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, question.passages))

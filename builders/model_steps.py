@@ -19,7 +19,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from builders.event_loop import wait_for
 from builders.missing_evidence import without_evidence
 from builders.step_making import ideal_rows, refusal
 from builders.step_replies import (
@@ -40,6 +39,7 @@ from safe_stepwise.checker import Checker
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import open_engine
+from safe_stepwise.event_loop import wait_for
 from safe_stepwise.mentions import first_mention
 from safe_stepwise.plans import PlanError
 from safe_stepwise.reading import read

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from builders import event_loop
+from safe_stepwise import event_loop
 
 J = TypeVar("J")
 R = TypeVar("R")

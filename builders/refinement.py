@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from builders import features, folders, leakage
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.step_features import check_row
 from builders.step_questions import (
     VerifiedSet,
@@ -40,6 +40,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
+from safe_stepwise.files import write_atomically
 from safe_stepwise.loop import (
     DEFAULT,
     MALFORMED,

@@ -11,18 +11,16 @@ import asyncio
 import functools
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 import builders
 import safe_stepwise
-from builders import event_loop
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import RawRow, decode
 from builders.benchmarks.synthetic import Spec, generate
@@ -30,11 +28,10 @@ from builders.features import label_to_row, question_sha256, question_to_row
 from builders.pool import in_order
 from builders.teachers import Teacher, Teachers
 from builders.verification import verify
+from safe_stepwise import event_loop
 from safe_stepwise.errors import RowError
+from safe_stepwise.files import write_atomically
 from safe_stepwise.records import Label, Question, canonical_json
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
@@ -249,20 +246,6 @@ def _store(shard: Shard, batch: pa.RecordBatch) -> None:
     with pa.ipc.new_file(sink, schema, options=options) as writer:
         writer.write_batch(batch.replace_schema_metadata(metadata))
     write_atomically(shard.path, sink.getvalue())
-
-
-def write_atomically(path: Path, content: ReadableBuffer) -> None:
-    """Write a file so that it never exists in part: temporary file, fsync, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def stored(path: Path) -> Shard | None:

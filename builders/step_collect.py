@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from builders import features, leakage
-from builders.bar import telling
 from builders.composition import Candidate, Composition
 from builders.pool import in_order
 from builders.refinement import read_refined
@@ -26,6 +25,7 @@ from builders.step_shards import (
     refused_row,
     step_job,
 )
+from safe_stepwise.bar import telling
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.taxonomy import MISSING_EVIDENCE

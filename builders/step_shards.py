@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from builders.composition import Candidate
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.step_features import check_row
 from builders.step_questions import prepared
 from builders.step_rows import FAILED, Made, Refused, StepRow
+from builders.teachers import Source
+from safe_stepwise.files import write_atomically
 from safe_stepwise.records import (
     Feedback,
     Hop,
@@ -39,33 +41,8 @@ NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
 
-class Maker(Protocol):
+class Maker(Source, Protocol):
     """Makes step rows of verified questions; picklable if it has ``own_processes``."""
-
-    @property
-    def name(self) -> str:
-        """Lands in the ``teacher`` column and on the card: nothing private."""
-
-    @property
-    def identity(self) -> str:
-        """Everything that can change a row, private or not."""
-
-    @property
-    def simulated(self) -> bool:
-        """Whether rows come from a script where a model is meant to answer."""
-
-    @property
-    def own_processes(self) -> bool:
-        """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
-
-    def check(self) -> None:
-        """Raise ``UserError`` if it can't work, before any work is spent."""
-
-    def progress(self) -> str:
-        """How the requests stand, for the progress bar; empty without requests."""
-
-    def close(self) -> None:
-        """Free connections and files; the next use opens them again."""
 
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
         """What came of each question, in their order."""

@@ -25,9 +25,10 @@ from builders.collect import Build, Collected, collect, source_of
 from builders.dataset_info import dataset_info
 from builders.evaluation_sample import EvaluationSample
 from builders.parquet import SplitFiles, SplitWriter
-from builders.shards import code_digest, read_shard, write_atomically
+from builders.shards import code_digest, read_shard
 from builders.statistics import Evaluation, Kind, Source, Statistics, libraries
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 from safe_stepwise.records import NOISE_TYPES
 
 VERIFIED = "safe-verified-multihop"

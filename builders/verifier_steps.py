@@ -23,7 +23,7 @@ from builders.composition import choose, rank
 from builders.dataset_info import dataset_info
 from builders.parquet import SplitFiles, SplitWriter
 from builders.refinement import origin_of
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.statistics import libraries
 from builders.step_collect import REFUSED, Found, StepsBuild, make, question_key
 from builders.step_features import (
@@ -41,6 +41,7 @@ from builders.step_rows import StepRow
 from builders.step_shards import Maker, read_rows
 from builders.step_statistics import StepStatistics, builds_of, counted, examples
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 from safe_stepwise.verifier import prompt_digest
 
 VERIFIER_STEPS = "safe-verifier-steps"

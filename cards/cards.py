@@ -5,17 +5,13 @@ Every number and name comes from the statistics that a build wrote; a card that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _MEANINGS = {
     "none": "a path from the question to the answer was found in the gold passages",
@@ -171,7 +167,7 @@ def dataset_card(
         version=version,
         builds=tuple(_build(dataset, entry) for entry in statistics),
         sources=sources_of(statistics),
-        configs=_configs(dataset, statistics),
+        configs=configs_of(dataset, statistics),
         libraries=_libraries(statistics),
         dataset_info=dataset_info,
     )
@@ -181,16 +177,6 @@ def common_license(sources: Sequence[SourceCard]) -> str:
     """The sources' licence where they agree, else ``other``."""
     licenses = {source.license for source in sources}
     return licenses.pop() if len(licenses) == 1 else "other"
-
-
-def cell(value: object) -> str:
-    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
-
-    >>> cell("a|b\nc <i>")
-    'a\\|b c &lt;i>'
-    """
-    text = " ".join(str(value).split())
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
 def size_category(rows: int) -> str:
@@ -242,7 +228,8 @@ def sources_of(builds: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
     return tuple(sources.values())
 
 
-def _configs(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+def configs_of(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+    """Every config of a dataset that has rows, by name, with the splits that have them."""
     splits: dict[str, list[tuple[str, int]]] = {}
     for entry in statistics:
         for name, files in entry["files"][dataset].items():
@@ -282,24 +269,11 @@ def render(card: Headed, template: str, tasks: list[str], default: str | None = 
 
     ``default`` names the config that `load_dataset` opens when it is told none.
     """
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # Markdown, where `cell` does the escaping
-    )
-    environment.filters["cell"] = cell
-    environment.filters["number"] = lambda value: f"{value:,}"
-    body = environment.get_template(template).render(
-        card=card, noise_types=NOISE_TYPES, meanings=_MEANINGS
-    )
-    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
-    return f"---\n{_yaml(card, tasks, default)}---\n\n{body.rstrip()}\n"
+    body = fill(template, card=card, noise_types=NOISE_TYPES, meanings=_MEANINGS)
+    return headed(_metadata(card, tasks, default), body)
 
 
-def _yaml(card: Headed, tasks: list[str], default: str | None) -> str:
+def _metadata(card: Headed, tasks: list[str], default: str | None) -> Any:
     from huggingface_hub import DatasetCardData
 
     tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
@@ -307,7 +281,7 @@ def _yaml(card: Headed, tasks: list[str], default: str | None) -> str:
         tags.append("synthetic")
     several = card.license == "other"
     extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in card.dataset_info]}
-    data = DatasetCardData(
+    return DatasetCardData(
         language="en",
         # As a list the Hub takes several; its "other" would need a text of our own to link to.
         license=sorted({s.license for s in card.sources}) if several else card.license,
@@ -328,4 +302,3 @@ def _yaml(card: Headed, tasks: list[str], default: str | None) -> str:
         ],
         **extra,
     )
-    return str(data.to_yaml()).rstrip() + "\n"

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from safe_stepwise.figures import COLORS, png
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
-COLORS = {
-    "Procedural": "#4477aa",
-    "Attribution": "#ee7733",
-    "Logical": "#aa3377",
-    "Final Answer": "#228833",
-    "Correct": "#bbbbbb",
-    "Missing Evidence": "#66ccee",
-}
 ORIGIN_COLORS = {"ideal": "#bbbbbb", "injected": "#4477aa", "refined": "#ee7733"}
 _SMALL = 0.015
 """A wedge of less than this part of the ring has no room for its name."""
@@ -69,7 +61,7 @@ def types_ring(types: Mapping[str, int]) -> bytes:
         )
         axes.set_title(f"{total:,} steps by error type")
 
-    return _png(draw, (7.2, 6.4))
+    return png(lambda figure: draw(figure.add_subplot()), (7.2, 6.4))
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
@@ -90,19 +82,4 @@ def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
 
-    return _png(draw, (7.2, 3.6))
-
-
-def _png(draw: Any, size: tuple[float, float]) -> bytes:
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    # The defaults, whatever style the user's own matplotlibrc asks for.
-    with matplotlib.rc_context(matplotlib.rcParamsDefault):
-        figure = Figure(figsize=size, dpi=120, layout="constrained")
-        FigureCanvasAgg(figure)
-        draw(figure.add_subplot())
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
+    return png(lambda figure: draw(figure.add_subplot()), (7.2, 3.6))

@@ -164,7 +164,7 @@ def verifier_steps_card(
         examples=tuple(_example(row) for row in s["examples"]),
         builds=tuple(_build(build) for build in s["verified"]),
         sources=sources_of(s["verified"]),
-        configs=_configs(s["files"]),
+        configs=configs_of(s["files"]),
         prompt=s["prompt_sha256"],
         libraries=s["libraries"],
         dataset_info=dataset_info,
@@ -219,7 +219,8 @@ def _build(build: Mapping[str, Any]) -> VerifiedBuild:
     )
 
 
-def _configs(files: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Config, ...]:
+def configs_of(files: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Config, ...]:
+    """Every config that has rows, the default first; ``files`` as the statistics hold them."""
     configs = []
     for name in sorted(files, key=lambda name: (name != _DEFAULT, name == _MISSING, name)):
         there = {split: part["rows"] for split, part in files[name].items() if part["rows"]}

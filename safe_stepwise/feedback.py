@@ -35,6 +35,7 @@ _KEYS = {spelling(key): key for key in ("error_type", "diagnosis", "guidance", "
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _KEY = re.compile(rf"\s*+({_STRING})\s*+:", re.DOTALL)
 _VALUE = re.compile(rf"\s*+({_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null)\s*+", re.DOTALL)
+_WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _CLOSE = re.compile(r"\s*+\}")
 
 
@@ -120,8 +121,18 @@ def parse_feedback(text: str, incomplete_evidence: bool = False) -> Feedback:
         verdicts.append(feedback)
     if not verdicts:
         raise FeedbackError("no JSON object has an error_type" if seen else "no JSON object")
+    if _labels_given(text) > len(verdicts):
+        raise FeedbackError("error_type is given outside of the verdict, too")
     _check(verdicts[0], incomplete_evidence)
     return verdicts[0]
+
+
+def _labels_given(text: str) -> int:
+    """How often a key that means error_type is written, even where the JSON around it is broken.
+
+    Without it, an object that nests ``Correct`` before its own label would be read as correct.
+    """
+    return sum(_KEYS.get(spelling(key)) == "error_type" for key in _WRITTEN_KEY.findall(text))
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:

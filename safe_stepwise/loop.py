@@ -8,12 +8,20 @@ fault with is written anew with the feedback, at most N times; after that ``on_e
 
 A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the
 grammar wants; it is never accepted. A number that does not count on from the accepted steps is set
-right. A verdict that cannot be read says nothing: the step is accepted unverified, which
-`unverified` counts. K rounds without an answer end in one call for it, which nobody verifies.
+right. A verdict that cannot be read (no label, none of the taxonomy's, two that differ) never
+accepts a step: it is a rejection, whose feedback (label ``Unread``) asks for the step in other
+words. Only where the retries are used up may ``accept`` take it, which `unverified` counts. K
+rounds without an answer end in one call for it, which nobody verifies.
+
+With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
+Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
+written anew, which counts as a retry. A query asked before, or one that finds nothing new, leaves a
+rejection like any other. Without a verifier nobody searches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -25,21 +33,34 @@ from safe_stepwise.generator import FEEDBACK_FORMS, FeedbackForm, generator_requ
 from safe_stepwise.records import (
     Attempt,
     Feedback,
+    Passage,
     Question,
     Step,
     StopReason,
     Trajectory,
-    Usage,
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
-from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, STEP_KINDS
 
 Method = Literal["no_verification", "self_verification", "safe"]
 METHODS: tuple[Method, ...] = get_args(Method)
 OnExhausted = Literal["accept", "drop"]
+Search = Callable[[str], Sequence[Passage]]
+"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
+
+RETRIEVED = 3
+"""Passages a query brings in (SAFE v2, finding 5)."""
 
 MALFORMED = "Malformed"
 """The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
+
+UNREAD = "Unread"
+"""The label of a step on which no verdict could be read; none of the taxonomy either."""
+_UNREAD = Feedback(
+    UNREAD,
+    "No verdict on this step could be read, so that it does not count as verified.",
+    "Write the step in other words, as plainly as possible.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +86,20 @@ DEFAULT = Limits()
 
 
 async def run_question(
-    question: Question, generator: Client, verifier: Client | None, limits: Limits = DEFAULT
+    question: Question,
+    generator: Client,
+    verifier: Client | None,
+    limits: Limits = DEFAULT,
+    search: Search | None = None,
 ) -> Trajectory:
     """Everything that was done to answer one question.
 
     The method follows from the clients: without a verifier none is asked, with the generator's own
     client it verifies itself. Engines see the question's text and passages alone; those that
-    simulate also its annotations. A request that fails for good ends the question: ``failed``.
+    simulate also its annotations. With ``search`` the evidence counts as incomplete. A request that
+    fails for good ends the question: ``failed``.
     """
-    run = _Run(question, generator, verifier, limits)
+    run = _Run(question, generator, verifier, limits, search)
     try:
         stop = await run.to_the_end()
     except EngineError:
@@ -126,11 +152,13 @@ def read_answer(text: str, number: int) -> Step | None:
 
 
 def unverified(trajectory: Trajectory) -> int:
-    """Steps that were accepted because the verdict on them could not be read."""
-    if trajectory.method == "no_verification":
-        return 0
-    tries = tries_at_steps(trajectory)
-    return sum(attempt.accepted and attempt.feedback is None for attempt in tries)
+    """Steps that were accepted in the end though no verdict on them could be read."""
+    return sum(is_unread(attempt) and attempt.accepted for attempt in trajectory.attempts)
+
+
+def is_unread(attempt: Attempt) -> bool:
+    """Whether the verdict on an attempt could not be read."""
+    return attempt.feedback is not None and attempt.feedback.error_type == UNREAD
 
 
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
@@ -144,15 +172,18 @@ class _Run:
     """One question under way."""
 
     question: Question
+    """With the passages at hand: its own, then those that were retrieved."""
     generator: Client
     verifier: Client | None
     limits: Limits
+    search: Search | None
     steps: list[Step] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     advice: Feedback | None = None
     """The verdict on the last accepted step."""
     rejected: list[tuple[str, Feedback]] = field(default_factory=list)
     """Tries at the next step, with what was said of them."""
+    queries: set[str] = field(default_factory=set)
 
     @property
     def answer(self) -> str:
@@ -184,29 +215,47 @@ class _Run:
             self._keep(reply, malformed(error, number), False)
             return False
         try:
-            feedback, usage = await self._verdict(step)
+            feedback, judged = await self._verdict(step)
         except EngineError:
             self._keep(reply, None, False)
             raise
         passed = feedback is None or feedback.error_type == CORRECT or accept_anyway
-        self._keep(reply, feedback, passed, usage)
+        self._keep(reply, feedback, passed, judged, self._retrieved(feedback))
         if passed:
             self.steps.append(step)
-            self.advice = feedback
+            self.advice = feedback if feedback is not _UNREAD else None
             self.rejected.clear()
         return passed
 
-    async def _verdict(self, step: Step) -> tuple[Feedback | None, Usage]:
-        """What the verifier says; None if there is none, or its reply cannot be read."""
+    async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
+        """What the verifier says, and the reply that says so; None where nobody verifies."""
         if self.verifier is None:
-            return None, NO_USAGE
+            return None, None
         q, previous = self.question, tuple(self.steps)
-        request = verifying.verifier_request(q.question, q.passages, previous, step)
+        incomplete = self.search is not None
+        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
         reply = await self.verifier.ask(replace(request, question=q, previous=previous, step=step))
         try:
-            return parse_feedback(reply.text), reply.usage
+            return parse_feedback(reply.text, incomplete), reply
         except FeedbackError:
-            return None, reply.usage
+            return _UNREAD, reply
+
+    def _retrieved(self, feedback: Feedback | None) -> tuple[Passage, ...]:
+        """The new passages that a verdict's query finds, which are at hand from then on."""
+        if self.search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
+            return ()
+        query = " ".join((feedback.query or "").split())
+        if not query or query.casefold() in self.queries:
+            return ()
+        self.queries.add(query.casefold())
+        known = {(page.title, page.text) for page in self.question.passages}
+        new: list[Passage] = []
+        for page in self.search(query)[:RETRIEVED]:
+            if (page.title, page.text) not in known:
+                known.add((page.title, page.text))
+                new.append(page)
+        self.question = replace(self.question, passages=(*self.question.passages, *new))
+        return tuple(new)
 
     async def _ask_for_answer(self) -> None:
         reply = await self.generator.ask(self._request(final=True))
@@ -234,10 +283,19 @@ class _Run:
         reply: Completion,
         feedback: Feedback | None,
         accepted: bool,
-        verifier_usage: Usage = NO_USAGE,
+        judged: Completion | None = None,
+        retrieved: tuple[Passage, ...] = (),
     ) -> None:
-        number = len(self.steps) + 1
-        attempt = Attempt(number, reply.text, feedback, accepted, reply.usage, verifier_usage)
+        attempt = Attempt(
+            len(self.steps) + 1,
+            reply.text,
+            feedback,
+            accepted,
+            generator_usage=reply.usage,
+            verifier_usage=judged.usage if judged else NO_USAGE,
+            retrieved=retrieved,
+            verdict=judged.text if judged and feedback is _UNREAD else "",
+        )
         self.attempts.append(attempt)
         if feedback is not None and not accepted:
             self.rejected.append((reply.text, feedback))

@@ -148,7 +148,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at one step: what was generated, what was said of it, what it cost."""
+    """One try at one step: what was generated, what was said of it, what it cost.
+
+    ``retrieved``: the passages that the verdict's query brought in, behind those there were;
+    ``verdict``: the verifier's reply where no verdict could be read in it.
+    """
 
     number: int
     text: str
@@ -156,6 +160,8 @@ class Attempt:
     accepted: bool
     generator_usage: Usage = Usage()
     verifier_usage: Usage = Usage()
+    retrieved: tuple[Passage, ...] = ()
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,4 +188,5 @@ def canonical_json(value: Any) -> str:
 
 def identity(value: Any) -> str:
     """SHA-256 (64 hex digits) of a value's canonical JSON: the identity of anything here."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
+    # What a model said may hold half of a surrogate pair, which plain UTF-8 refuses.
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()

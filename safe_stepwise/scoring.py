@@ -15,7 +15,8 @@ as they are. What differs:
   question. Here the best of the given references counts, whatever the benchmark.
 
 Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue.
-``synthetic`` follows HotpotQA. Scores are fractions from 0 to 1.
+``synthetic`` follows HotpotQA, ``custom`` (anyone's own questions) MuSiQue. Scores are fractions
+from 0 to 1.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ _PAIR_F1: dict[str, Callable[[str, str], float]] = {
     "2wikimultihopqa": _hotpotqa_f1,
     "musique": _squad_f1,
     "synthetic": _hotpotqa_f1,
+    "custom": _squad_f1,
 }
 
 

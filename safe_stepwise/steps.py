@@ -6,6 +6,7 @@ A valid step, which is what ``format_step`` writes and ``parse_step`` gives back
 - a text that is not empty and has no white space around it (newlines inside it are kept);
 - no second step in it: no line opens with ``Step N:`` (markdown aside), no kind tag is followed by
   ``Step ...:``, by a new line or by the end (the tag of the step itself comes after the text);
+- a text that UTF-8 can hold;
 - as Final Answer the text ``####ANSWER: <answer>``: one line, one marker, an answer that is not
   empty; as any other kind a text that does not open with the marker (inside, it may be quoted).
 
@@ -28,6 +29,7 @@ _FLAGS = re.ASCII | re.IGNORECASE
 _KIND = r"\( ?(?:attribution|logical|final[ _-]?answer) ?\)\.?"
 _HEADER = re.compile(r"\Astep(?![a-z])[ \t]*([^:\r\n]{0,40}):", _FLAGS)
 _MARKER = re.compile(r"#### ?answer ?:", _FLAGS)
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _TAG_AT_END = re.compile(_KIND + r"\Z", _FLAGS)
 # White space is spelled out so that no alternative can run over lines that another one starts at:
 # the search stays linear on a reply of nothing but newlines.
@@ -132,6 +134,8 @@ def _check(step: Step) -> None:
         raise StepError("the step's text is empty")
     if step.text != step.text.strip():
         raise StepError("the step's text has white space around it")
+    if _HALF_A_PAIR.search(step.text):
+        raise StepError("the step's text holds half of a surrogate pair")
     _check_atomic(step.text)
     if _TAG_AT_END.search(step.text):
         raise StepError("the step ends with two kinds: one step is of one kind")

@@ -55,6 +55,16 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
     return (known or f"the {triple.relation} of {{h}}").replace("{h}", triple.head)
 
 
+def searched_for(item: Item, passages: Sequence[Passage]) -> str:
+    """What to search for to find a fact: subject and relation, without the value."""
+    triple = item.triples[0]
+    if item.sentence is not None:
+        return sought(item, passages)
+    if is_free(triple):
+        return asked_of(item.triples).strip(" ?")
+    return f"{triple.head} {triple.relation}"
+
+
 def missing(item: Item, passages: Sequence[Passage]) -> str:
     """`sought` as it stands inside a sentence."""
     if item.sentence is not None:

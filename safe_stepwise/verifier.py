@@ -1,7 +1,8 @@
 """The request for a verdict on one step: rendered alike for training rows and in the loop.
 
 What never changes comes first, so that an engine's prefix cache holds it: instructions and
-taxonomy, then a question's passages, the question, the accepted steps, the current step.
+taxonomy, then a question's passages, the question, the accepted steps, and the current step in the
+place that it keeps when it is accepted.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def verifier_request(
     <BLANKLINE>
     Question: "On what does Oru lie?"
     <BLANKLINE>
-    Accepted steps:
-    none yet
+    Steps, the last of them the current step:
+    "Step 1: According to Passage 1, Oru lies on the Vel. (Attribution)"
     <BLANKLINE>
-    Current step: "Step 1: According to Passage 1, Oru lies on the Vel. (Attribution)"
+    Judge the current step.
     """
     asked = prompts.load(_PROMPT).ask(
         question=question,

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import NoReturn
 
 from safe_stepwise.errors import UserError
@@ -25,7 +26,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
 
     Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
         main(sys.argv[1:])
     except UserError as error:
@@ -36,6 +37,12 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
         print("interrupted; the same command resumes", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(0)
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def one_of(value: str, choices: Iterable[str], what: str) -> str:

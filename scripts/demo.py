@@ -1,4 +1,4 @@
-"""Build a small release of made-up questions, open it, and score the labels against the truth.
+"""Build a small release of made-up questions, open it, score its labels, run the loop on some.
 
 make demo          (or: python -m scripts.demo)
 """
@@ -17,19 +17,23 @@ from builders.shards import code_digest
 from builders.verified import NOISE_LABELS, VERIFIED
 from builders.verifier_steps import VERIFIER_STEPS
 from evaluators.label_agreement import by_noise_type, score_rows
+from safe_stepwise.loop import METHODS
+from scripts import evaluate_stepwise
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
 from scripts.regenerate import LOCK, regenerate
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
+QUESTIONS = 100
+"""That the loop runs on."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Regenerate the demo manifest, load every config, print what was found."""
+    """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     parser = Parser(
         prog="python -m scripts.demo",
-        description="Build a small synthetic release, open it with load_dataset, and score it.",
+        description=(__doc__ or "").partition("\n")[0],
         epilog=(
             "examples:\n"
             "  make demo                                       # the same, with its own .venv\n"
@@ -54,9 +58,25 @@ def main(arguments: Sequence[str]) -> None:
     print("\nLabels against the truth that the generator knows:\n")
     scores = score_rows(by_noise_type(truth(), found))
     print(table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
+    print(f"\nThe loop on {QUESTIONS} questions of the evaluation sample, without a model:\n")
+    evaluate_stepwise.main(evaluation(options.output))
     print(f"\nFiles: {options.output / 'datasets' / VERIFIED}")
     print(f"       {options.output / 'datasets' / NOISE_LABELS}")
     print(f"       {options.output / LOCK}")
+
+
+def evaluation(output: Path) -> list[str]:
+    """What `evaluate_stepwise` is asked: all methods, a generator that errs, a verifier that sees.
+
+    Its replies are kept with the demo, out of the user's own cache.
+    """
+    return [
+        *("--questions", str(output / "datasets"), "--limit", str(QUESTIONS)),
+        *(part for method in METHODS for part in ("--method", method)),
+        *("--generator", "symbolic:error_rate=0.3,seed=1"),
+        *("--verifier", "symbolic", "--judge", "symbolic"),
+        *("--output", str(output / "evaluation"), "--cache", str(output / "replies.sqlite")),
+    ]
 
 
 def forget_stale(output: Path) -> None:

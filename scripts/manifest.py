@@ -12,10 +12,16 @@ from builders.benchmarks import BENCHMARKS
 from builders.collect import EVALUATION_SIZE
 from builders.composition import Composition
 from builders.step_collect import MAX_LENGTH
+from safe_stepwise.engines.spec import check_spec
 from safe_stepwise.errors import UserError
+from safe_stepwise.loop import METHODS, Method
 from scripts.build_verified import known_version
 from scripts.cli import one_of
 from scripts.teacher import known_teacher
+
+ADAPTER = "{adapter}"
+"""In an engine's spec: the folder of the release's own adapter."""
+RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,8 @@ class BuildEntry:
     sha256: str | None = None
     limit: int | None = None
     on_error: str = "stop"
+    expected_rows: int | None = None
+    """Of an input that is not at hand, for a dry run; nothing else goes by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,18 @@ class StepsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationEntry:
+    """``evaluation``: the loop over the evaluation samples, by engine specs."""
+
+    generator: str
+    verifier: str
+    judge: str | None = None
+    methods: tuple[Method, ...] = METHODS
+    limit: int | None = None
+    """Questions of each benchmark; all if not said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A release manifest; ``sha256`` is the file's own digest."""
 
@@ -55,6 +75,9 @@ class Manifest:
     evaluation_size: int
     builds: tuple[BuildEntry, ...]
     verifier_steps: StepsEntry | None = None
+    recipe: Path | None = None
+    """Of the verifier adapter."""
+    evaluation: EvaluationEntry | None = None
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -69,7 +92,8 @@ def read_manifest(path: Path) -> Manifest:
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML ({error})") from None
     required = {"version": str, "seed": int, "builds": list}
-    names = {**required, "evaluation_size": int, "verifier_steps": dict}
+    sections = {"verifier_steps": dict, "adapter": dict, "evaluation": dict}
+    names = {**required, "evaluation_size": int, **sections}
     _check_keys(path, "", values, names, required)
     evaluation_size = values.get("evaluation_size", EVALUATION_SIZE)
     if not values["builds"]:
@@ -91,6 +115,8 @@ def read_manifest(path: Path) -> Manifest:
         evaluation_size=evaluation_size,
         builds=builds,
         verifier_steps=_steps_entry(path, values.get("verifier_steps"), builds),
+        recipe=_recipe(path, values),
+        evaluation=_evaluation(path, values),
     )
 
 
@@ -132,8 +158,56 @@ def _steps_entry(path: Path, values: Any, builds: Sequence[BuildEntry]) -> Steps
     return entry
 
 
+def _recipe(path: Path, values: Mapping[str, Any]) -> Path | None:
+    """The file of ``adapter.recipe``: one of ours by its name, or a YAML file beside the manifest.
+
+    Raises ``UserError`` if it is not there, and if there is no verifier set to train on.
+    """
+    if (entry := values.get("adapter")) is None:
+        return None
+    _check_keys(path, "adapter.", entry, {"recipe": str}, required=["recipe"])
+    named = entry["recipe"]
+    file = path.parent / named if named.endswith((".yaml", ".yml")) else RECIPES / f"{named}.yaml"
+    if not file.is_file():
+        known = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
+        raise UserError(
+            f"{path}: adapter.recipe: there is no {file}; name one of {known}, or a YAML file"
+        )
+    if "verifier_steps" not in values:
+        raise UserError(f"{path}: adapter: is trained on the verifier set; add verifier_steps")
+    return file
+
+
+def _evaluation(path: Path, others: Mapping[str, Any]) -> EvaluationEntry | None:
+    if (values := others.get("evaluation")) is None:
+        return None
+    where = "evaluation."
+    types = {"generator": str, "verifier": str, "judge": str, "methods": list, "limit": int}
+    _check_keys(path, where, values, types, required=["generator", "verifier"])
+    for key in ("generator", "verifier", "judge"):
+        if key in values:
+            _check_spec(values[key], f"{path}: {where}{key}", "adapter" in others)
+    methods = tuple(
+        one_of(str(name), METHODS, f"{path}: {where}methods")
+        for name in values.get("methods", METHODS)
+    )
+    if not methods or values.get("limit", 1) < 1:
+        raise UserError(f"{path}: {where}methods and {where}limit: name at least one")
+    return EvaluationEntry(**{**values, "methods": methods})
+
+
+def _check_spec(spec: str, where: str, has_adapter: bool) -> None:
+    if ADAPTER in spec and not has_adapter:
+        raise UserError(f"{where}: {ADAPTER} stands for an adapter; add adapter to the manifest")
+    try:
+        check_spec(spec.replace(ADAPTER, "adapter"))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
 def _entry(path: Path, where: str, values: Any) -> BuildEntry:
-    names = {field.name: int if field.name == "limit" else str for field in fields(BuildEntry)}
+    numbers = ("limit", "expected_rows")
+    names = {field.name: int if field.name in numbers else str for field in fields(BuildEntry)}
     required = [field.name for field in fields(BuildEntry) if field.default is MISSING]
     _check_keys(path, where, values, names, required)
     entry = BuildEntry(**values)

@@ -12,7 +12,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,18 @@ from builders.collect import Build
 from builders.executors import Submitted
 from builders.folders import read_statistics
 from builders.refinement import read_refined
-from builders.shards import code_digest, write_atomically
+from builders.shards import code_digest
 from builders.statistics import Statistics, libraries
 from builders.step_collect import StepsBuild
 from builders.step_shards import Maker
 from builders.step_statistics import StepStatistics
-from builders.teachers import Teachers
+from builders.teachers import Source, Teachers
 from builders.verified import VERIFIED, build
 from builders.verifier_steps import VERIFIER_STEPS
 from builders.verifier_steps import build as build_steps
 from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
+from safe_stepwise.files import write_atomically
 from scripts.build_verified import (
     CARDS,
     add_engine_options,
@@ -39,10 +40,12 @@ from scripts.build_verified import (
 )
 from scripts.build_verifier_steps import summary as steps_summary
 from scripts.build_verifier_steps import warn
-from scripts.cli import Parser, run, table
+from scripts.cli import Parser, positive, run, table
 from scripts.manifest import BuildEntry, Manifest, read_manifest
+from scripts.planning import Speed, assumed_speed, foreseen, told
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
+from trainers.config import read_recipe
 
 LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
@@ -69,9 +72,27 @@ def main(arguments: Sequence[str]) -> None:
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", type=Path, required=True, metavar="DIR", help="datasets/ and the lock go there")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="check every part and print the calls, tokens and GPU hours to expect; make nothing",
+    )
+    for name, value in asdict(assumed_speed()).items():
+        told_of = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
+        add(
+            f"--gpu-{name}",
+            type=positive,
+            default=round(value),
+            metavar="N",
+            help=f"{told_of[name]} a second of one GPU, for --dry-run (assumed: {value:,.0f})",
+        )
     add_engine_options(parser)
     add_teacher_options(parser)
     options = parser.parse_args(arguments)
+    if options.dry_run:
+        speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
+        print(dry_run(options.manifest, options.output, speed))
+        return
     try:
         print(
             regenerate(
@@ -84,6 +105,21 @@ def main(arguments: Sequence[str]) -> None:
         )
     except Submitted as message:
         print(message)
+
+
+def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
+    """What a release would take; raises ``UserError`` for the first part that is wrong.
+
+    Sources that are at hand are read to the end, so a bad row or another digest shows here.
+    """
+    manifest = read_manifest(manifest_file)
+    datasets = output / "datasets"
+    _refuse_strangers(manifest, datasets)
+    plans = [_plan(manifest, entry, datasets, known_teacher) for entry in manifest.builds]
+    entry = manifest.verifier_steps
+    if entry is not None and entry.refined_from is not None:
+        read_refined(entry.refined_from)
+    return told(foreseen(manifest, plans, _epochs(manifest.recipe)), speed)
 
 
 def regenerate(
@@ -114,15 +150,15 @@ def regenerate(
     maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
-    askers: list[Teachers | Maker] = [plan.teacher for plan in plans]
-    askers += [] if maker is None else [maker]
-    for asker in askers:
-        asker.check()
+    sources: list[Source] = [plan.teacher for plan in plans]
+    sources += [] if maker is None else [maker]
+    for source in sources:
+        source.check()
     try:
         made = [build(replace(plan, **engine), CARDS) for plan in plans]
     finally:
-        for asker in askers:
-            asker.close()
+        for source in sources:
+            source.close()
     said, steps_made = [_overview(made)], None
     if steps is not None and maker is not None:
         steps_made = build_steps(steps, maker, steps_card.files, warn)
@@ -165,6 +201,10 @@ def file_digests(output: Path) -> dict[str, str]:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
             digests[file.relative_to(output).as_posix()] = digest
     return digests
+
+
+def _epochs(recipe: Path | None) -> float:
+    return 0.0 if recipe is None else read_recipe(recipe, {"dataset": "-", "output": "-"}).epochs
 
 
 def _steps_plan(manifest: Manifest, datasets: Path, workers: int) -> StepsBuild | None:

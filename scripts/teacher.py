@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 from pathlib import Path
 
 from builders.collect import Build, questions
@@ -12,6 +11,7 @@ from builders.estimate import estimate
 from builders.teachers import Teachers
 from builders.teachers.annotations import AnnotationsTeacher
 from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from safe_stepwise.engines.cache import default_cache as default_cache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import KINDS, open_engine
 from safe_stepwise.errors import UserError
@@ -52,13 +52,6 @@ def known_teacher(
         other = "" if names_one else "; or use annotations, which needs no model"
         raise UserError(f"{where}: {error}{other}") from None
     return LLMTeachers(spec, cache or default_cache(), in_flight)
-
-
-def default_cache() -> Path:
-    """Where replies of models are kept: ``$SAFE_STEPWISE_CACHE``, or the user's cache folder."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    named = os.environ.get("SAFE_STEPWISE_CACHE")
-    return Path(named) if named else Path(folder) / "safe_stepwise" / "replies.sqlite"
 
 
 def foreseen(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:

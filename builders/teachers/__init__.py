@@ -24,8 +24,8 @@ class Proposal:
     explanation: str
 
 
-class Teachers(Protocol):
-    """Makes a teacher for each question; picklable, as it goes to the workers."""
+class Source(Protocol):
+    """Where labels or steps come from: annotations, or a model behind a client."""
 
     @property
     def name(self) -> str:
@@ -33,11 +33,11 @@ class Teachers(Protocol):
 
     @property
     def identity(self) -> str:
-        """Everything that can change a label, private or not."""
+        """Everything that can change what it says, private or not."""
 
     @property
     def simulated(self) -> bool:
-        """Whether labels come from a script or annotations where a model is meant to answer."""
+        """Whether it comes from a script or annotations where a model is meant to answer."""
 
     @property
     def own_processes(self) -> bool:
@@ -51,6 +51,10 @@ class Teachers(Protocol):
 
     def close(self) -> None:
         """Free connections and files; the next use opens them again."""
+
+
+class Teachers(Source, Protocol):
+    """Makes a teacher for each question; picklable, as it goes to the workers."""
 
     def __call__(self) -> Teacher: ...
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from builders.event_loop import wait_for
 from builders.teachers import Proposal, TeacherError
 from builders.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
@@ -29,6 +28,7 @@ from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Account, Client
 from safe_stepwise.engines.spec import open_engine
+from safe_stepwise.event_loop import wait_for
 from safe_stepwise.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.reading import clean
 from safe_stepwise.records import Passage, Question, Triple, identity

@@ -7,6 +7,7 @@ repeats no call whose reply it had received.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,13 @@ create table if not exists completions (
 ) without rowid
 """
 _BUSY_S = 60
+
+
+def default_cache() -> Path:
+    """Where replies of models are kept: ``$SAFE_STEPWISE_CACHE``, or the user's cache folder."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    named = os.environ.get("SAFE_STEPWISE_CACHE")
+    return Path(named) if named else Path(folder) / "safe_stepwise" / "replies.sqlite"
 
 
 class ResponseCache:

@@ -58,6 +58,8 @@ class Client:
     in_flight: int = 256
     tries: int = TRIES
     accounts: dict[str, Account] = field(default_factory=dict)
+    last_error: str = ""
+    """Why the last request that failed for good did."""
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,6 +117,7 @@ class Client:
                 completion = await self._tried(request, account)
         except EngineError as error:
             account.failed += 1
+            self.last_error = str(error)
             self._give_up_if_hopeless(error)
             raise
         finally:

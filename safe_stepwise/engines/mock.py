@@ -48,6 +48,7 @@ FAULTS: Mapping[str, str] = {
     "dropped": "connection failed",
 }
 """What an error says, by the kind of fault."""
+Tokens = tuple[Callable[[Request], Sequence[str]], Callable[[str], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,8 @@ class MockEngine:
     faults: Faults = Faults()
     seconds: float = 0.0
     """What the calls took, were they made one after the other."""
+    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, _TOKEN.findall))
+    """How a request's prompt and a reply come apart into tokens."""
 
     simulated = True
 
@@ -194,8 +197,7 @@ class MockEngine:
         except EngineError as error:
             return error
         text, is_whole = _cut(whole, request.sampling.max_tokens, request.sampling.stop)
-        said = _TOKEN.findall(text)
-        prompt = prompt_tokens(request)
+        prompt, said = self.tokens[0](request), self.tokens[1](text)
         usage = Usage(len(prompt), self.cache.take(prompt, said), len(said))
         seconds = self.latency.of(usage)
         self.seconds += seconds

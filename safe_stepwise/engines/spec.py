@@ -48,6 +48,23 @@ def open_engine(spec: str) -> Engine:
     Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` asks for
     its own only when it is to answer).
     """
+    kind, rest = _parts(spec)
+    return _OPENERS[kind](rest)
+
+
+def check_spec(spec: str) -> None:
+    """Raise ``UserError`` for a spec that can't be read, though its extra may be missing here.
+
+    >>> check_spec("vllm:Qwen/Qwen3-8B+./adapter")
+    """
+    kind, rest = _parts(spec)
+    if kind in ("vllm", "transformers"):
+        _models(rest)
+    else:
+        _OPENERS[kind](rest)
+
+
+def _parts(spec: str) -> tuple[str, str]:
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
     kind, colon, rest = spec.partition(":")
@@ -60,7 +77,7 @@ def open_engine(spec: str) -> Engine:
         )
     if not rest and kind != "symbolic":
         raise UserError(f"{spec!r} lacks what stands after the colon, as in {_EXAMPLES[kind]}")
-    return _OPENERS[kind](rest)
+    return kind, rest
 
 
 _EXAMPLES = {

@@ -3,7 +3,8 @@
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. It answers the prompts of benchmark
 verification from 2Wiki's evidence triples and MuSiQue's decomposition; a question without either
 (HotpotQA) is more than it can answer, which it says. An error drops what it should have said. In
-the loop it generates and verifies (``symbolic_steps``). Errors depend on the seed and the request
+the loop it generates and verifies (``symbolic_steps``). As judge it goes by exact match with the
+accepted answers, and an error is the other verdict. Errors depend on the seed and the request
 alone, so that a run can be repeated.
 """
 
@@ -14,11 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from safe_stepwise import judge
 from safe_stepwise.engines import symbolic_steps
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.hops import AnnotatedHop, annotated_hops, look_up
 from safe_stepwise.records import Triple
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.steps import ANSWER_MARKER
 
 
 class SymbolicEngine:
@@ -64,16 +68,19 @@ class SymbolicEngine:
         """Nothing to free."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        return [self._answer(request) for request in requests]
+        return [self.answer(request) for request in requests]
 
-    def _answer(self, request: Request) -> Completion | EngineError:
+    def answer(self, request: Request) -> Completion | EngineError:
         in_loop = request.role in symbolic_steps.ROLES
-        if request.question is None or not (in_loop or request.role in _REPLIES):
+        known = in_loop or request.role in _REPLIES or request.role == judge.ROLE
+        if request.question is None or not known:
             return EngineError(f"the symbolic engine does not know the role {request.role!r}")
         chance = Random(f"{self.seed} {request_key(self, request)}")
         try:
             if in_loop:
                 return Completion(symbolic_steps.reply(request, self.error_rate, chance))
+            if request.role == judge.ROLE:
+                return Completion(_verdict(request, chance.random() < self.error_rate))
             return Completion(self._verification(request, chance))
         except EngineError as error:
             return error
@@ -90,6 +97,18 @@ class SymbolicEngine:
 
 def _bad(settings: str, reason: str) -> UserError:
     return UserError(f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3")
+
+
+def _verdict(request: Request, is_wrong: bool) -> str:
+    """What the judge replies to the answer that stands in the request's step."""
+    if request.question is None or request.step is None:
+        raise EngineError("the symbolic judge has no answer to judge")
+    accepted = [request.question.answer, *request.question.aliases]
+    answer = request.step.text.removeprefix(ANSWER_MARKER)
+    is_match = exact_match(answer, accepted, "synthetic") == 1.0
+    verdict = "correct" if is_match != is_wrong else "incorrect"
+    why = "Once normalised it is" if verdict == "correct" else "Even normalised it is not"
+    return json.dumps({"explanation": f"{why} an accepted answer.", "verdict": verdict})
 
 
 def _stated(request: Request, hops: Sequence[AnnotatedHop]) -> list[Any]:

@@ -6,12 +6,15 @@ rate: another value, a hop skipped, a step repeated, another answer. It does not
 on a mistake comes out wrong. Told of a fault it mends the first thing that is missing, mostly.
 As verifier it says what the checker says, ``Correct`` where that abstains, or at its error rate
 another label.
+
+Where gold passages are gone, the generator says what it does not find; the verifier, if it may,
+says Missing Evidence, with a query (`symbolic_evidence`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
@@ -19,13 +22,17 @@ from random import Random
 from safe_stepwise import generator, statements, verifier
 from safe_stepwise.checker import Checker
 from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.engines.symbolic_evidence import (
+    denial,
+    is_hidden,
+    judged,
+    with_stand_ins,
+    without_hidden,
+)
 from safe_stepwise.feedback import FeedbackError, format_feedback
-from safe_stepwise.hops import annotated_hops, look_up
 from safe_stepwise.inference import lifespan
-from safe_stepwise.mentions import is_about
-from safe_stepwise.plans import DESCRIBED, Item, PlanError
-from safe_stepwise.reading import read
-from safe_stepwise.records import Feedback, Question, Step, Triple
+from safe_stepwise.plans import Item, PlanError
+from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, check_order
@@ -36,7 +43,6 @@ DEAF = 0.2
 """How often, at most, feedback on a step is of no use."""
 WORDINGS = 4
 _BRACKETS = re.compile(r"\s*\([^()]*\)$")
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 _STEP = re.compile(r"\bStep (\d+)\b")
 
 
@@ -51,36 +57,15 @@ def reply(request: Request, error_rate: float, chance: Random) -> str:
 
 @lru_cache(maxsize=2048)
 def checker_of(question: Question) -> Checker:
-    """The checker of a question's annotated path; raises EngineError if it has none."""
-    path = _path(question)
+    """The checker of a question's annotated path; raises EngineError if it has none.
+
+    Passages that the row lacks have stand-ins there (`symbolic_evidence`).
+    """
+    whole, path = with_stand_ins(question)
     try:
-        return Checker(question, path, path)
+        return Checker(whole, path, path)
     except PlanError as error:
         raise EngineError(f"the row's annotations give no plan ({error})") from None
-
-
-def _path(question: Question) -> tuple[Triple, ...]:
-    hops = annotated_hops(question)
-    pages = question.gold or tuple(enumerate(question.passages, 1))
-    path = []
-    for hop in hops:
-        own = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
-        found = look_up(hop, [*own, *(page for page in pages if page not in own)])
-        if found.status != "stated":
-            raise EngineError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
-        path += [replace(t, passage=found.passage, sentence=found.sentence) for t in hop.triples]
-    return tuple(path) or tuple(_described(question))
-
-
-def _described(question: Question) -> Iterator[Triple]:
-    """Of each gold passage the first supporting sentence: all that HotpotQA annotates."""
-    for number, page in question.gold:
-        told = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
-        for sentence in [n for n in told if n < len(page.sentences)][:1]:
-            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            yield Triple(
-                page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence
-            )
 
 
 # ---------------------------------------------------------------------------------------- verdicts
@@ -91,14 +76,18 @@ def _verify(request: Request, error_rate: float, chance: Random) -> str:
     if request.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
     checker, step = checker_of(request.question), request.step
-    found = checker.check(request.previous, step)
-    guidance = checker.guidance(checker.established(request.previous), step.text)
+    found = judged(request, checker, checker.check(request.previous, step))
+    done = checker.established(request.previous)
+    guidance = checker.guidance(done, step.text)
     verdict = found or Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
     if chance.random() < error_rate:
         others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
         label = chance.choice(others)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
-    return format_feedback(verdict)
+    hidden = [item for item in checker.plan.items if is_hidden(item, request.question)]
+    return format_feedback(
+        without_hidden(verdict, request.question, hidden[0], checker) if hidden else verdict
+    )
 
 
 # ------------------------------------------------------------------------------------------- steps
@@ -164,11 +153,15 @@ class _Writer:
         concludes = place >= len(self.items) - 1
         if concludes and self.is_misled:
             return self.otherwise(place)
+        if self._is_hidden(place):
+            return self._step(denial(self.items[place], self.checker), place)
         step = self.ideal[place]
         return self._step(_STEP.sub(self._renumbered, step.text), place)
 
     def wrong(self, place: int) -> Step:
         """A mistake in the place of the plan's step."""
+        if self._is_hidden(place):
+            return self.step(place)
         ways: list[Callable[[int], Step]] = [self.otherwise]
         if self._skipped(place) is not None:
             ways.append(self.skipping)
@@ -232,7 +225,11 @@ class _Writer:
 
     def _skipped(self, place: int) -> int | None:
         facts = self.checker.plan.facts
-        return next((n for n in facts if n > place and place in self.items[n].uses), None)
+        later = (n for n in facts if n > place and place in self.items[n].uses)
+        return next((n for n in later if not self._is_hidden(n)), None)
+
+    def _is_hidden(self, place: int) -> bool:
+        return place < len(self.items) and is_hidden(self.items[place], self.question)
 
     def _renumbered(self, reference: re.Match[str]) -> str:
         place = int(reference[1]) - 1

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmarks.synthetic import generate, parse_spec
-from builders.event_loop import wait_for
 from builders.model_steps import ModelMaker as Maker
 from builders.model_steps import (
     Target,
@@ -44,6 +43,7 @@ from builders.verification import verify
 from safe_stepwise.checker import Checker
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
+from safe_stepwise.event_loop import wait_for
 from safe_stepwise.records import Step, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from builders import bar as bars
 from builders.composition import Composition
 from builders.features import row_to_question
 from builders.model_steps import ModelMaker
@@ -25,6 +24,7 @@ from builders.step_shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.step_statistics import StepStatistics
 from builders.verifier_steps import VERIFIER_STEPS, build
 from cards import verifier_steps as card
+from safe_stepwise import bar as bars
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import open_engine

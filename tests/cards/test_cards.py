@@ -180,3 +180,21 @@ def test_a_split_without_rows_is_in_no_config() -> None:
     entry["files"]["safe-verified-multihop"]["musique"] = split_files("train", 0)
     data = DatasetCard(cards.verified_multihop([entry], INFO)).data.to_dict()
     assert [c["config_name"] for c in data["configs"]] == ["musique_labeled"]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_papers_limits_are_repeated(make: Any) -> None:
+    limits = make([statistics()], INFO).split("## Limitations")[1].split("##")[0]
+    assert "Labels can be wrong" in limits
+    assert "as far as the generator follows it" in limits
+
+
+def test_sources_are_attributed() -> None:
+    """Licence, home page, citation and changes of each, as CC BY asks for."""
+    other = statistics("hotpotqa", license="cc-by-sa-4.0", citation="@misc{other}")
+    for make in MAKERS:
+        text = make([statistics(), other], INFO)
+        assert "| hotpotqa | `cc-by-sa-4.0` | https://example.org/musique |" in text
+        assert "@misc{other}" in text
+        assert "@article{someone2020," in text
+        assert "Changes to the sources" in text

@@ -185,6 +185,12 @@ def test_simulated_makers_and_synthetic_questions_are_named_as_such() -> None:
     assert "**Synthetic data.**" in readme(verified=[synthetic])
 
 
+def test_the_papers_limits_are_repeated() -> None:
+    limits = readme().split("## Limitations")[1].split("##")[0]
+    assert "Labels can be wrong" in limits
+    assert "as far as the generator follows it" in limits
+
+
 def test_a_missing_figure_is_an_error() -> None:
     lacking = statistics()
     del lacking["kept_out"]

@@ -73,6 +73,19 @@ def test_a_line_break_inside_a_string_is_kept() -> None:
     assert parse_feedback(text).diagnosis == "No\npassage names a mayor."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"evidence": {format_feedback(FINE)}, "error_type": "Unsupported", "diagnosis": "d"}}',
+        f'{{"evidence": [{format_feedback(FINE)}], "Error Type" : "Unsupported"}}',
+        f'"error_type": "Unsupported" {format_feedback(FINE)}',
+    ],
+)
+def test_a_label_around_another_verdict_is_not_passed_over(text: str) -> None:
+    with pytest.raises(FeedbackError, match="outside of the verdict"):
+        parse_feedback(text)
+
+
 def test_json_inside_a_string_is_data() -> None:
     quoted = f"The step is {BODY} and {{'error_type': 'Correct'}} and }} and {{."
     feedback = Feedback("Off-topic", quoted, format_feedback(FINE))

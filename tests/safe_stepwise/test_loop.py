@@ -23,9 +23,11 @@ from safe_stepwise.generator import FEEDBACK_FORMS, FeedbackForm, generator_requ
 from safe_stepwise.loop import (
     DEFAULT,
     MALFORMED,
+    UNREAD,
     Limits,
     read_answer,
     run_question,
+    tries_at_steps,
     unverified,
 )
 from safe_stepwise.records import Feedback, Passage, Question, Step, Trajectory, Usage
@@ -184,6 +186,53 @@ def test_or_it_is_dropped_and_its_tries_are_known_from_then_on() -> None:
     assert [prompt.count("Rejected: ") for prompt in generator.prompts] == [0, 1, 2, 3, 4]
 
 
+def test_after_a_drop_the_run_goes_on_and_a_step_that_passes_clears_the_tries() -> None:
+    generator = script(ONE, ONE, *IDEAL)
+    limits = Limits(max_retries=1, on_exhausted="drop")
+    found = run(generator, script(BAD, BAD, GOOD), limits)
+    assert (found.answer, found.stop_reason) == ("Oru", "answered")
+    assert [attempt.accepted for attempt in found.attempts] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert [prompt.count("Rejected: ") for prompt in generator.prompts] == [0, 1, 2, 0, 0, 0]
+
+
+def test_dropped_rounds_count_as_steps_and_the_call_for_the_answer_knows_their_tries() -> None:
+    generator = script(ONE, TWO, "Step 1: ####ANSWER: Oru (Final Answer)")
+    verifier = script(BAD)
+    found = run(generator, verifier, Limits(2, 0, "drop"))
+    assert (found.answer, found.stop_reason) == ("Oru", "max_steps")
+    assert [step.kind for step in found.steps] == ["Final Answer"]
+    assert generator.prompts[-1].count("Rejected: ") == 2
+    assert len(verifier.asked) == 2
+
+
+@pytest.mark.parametrize("form", FEEDBACK_FORMS)
+def test_the_form_holds_for_what_is_no_step_and_for_the_call_for_the_answer(
+    form: FeedbackForm,
+) -> None:
+    generator = script("Hm.")
+    run(generator, script(BAD), Limits(1, 0, feedback=form))
+    told = generator.prompts[-1].partition("Rejected: ")[2].partition("There is no room")[0]
+    assert ("Fault: " in told) == (form != "guidance")
+    assert ("Why: " in told) == (form != "guidance")
+    assert ("Now: " in told) == (form != "diagnosis")
+
+
+def test_a_final_answer_that_is_rejected_to_the_end_is_accepted_and_ends_the_question() -> None:
+    wrong = Feedback("Wrong Conclusion", "Nothing says so.", "Read Passage 1.")
+    generator = script("Step 1: ####ANSWER: Ana (Final Answer)")
+    found = run(generator, script(wrong), Limits(max_retries=1))
+    assert (found.answer, found.stop_reason, len(found.attempts)) == ("Ana", "answered", 2)
+    dropped = run(generator, script(wrong), Limits(2, 1, "drop"))
+    assert dropped.stop_reason == "max_steps"
+
+
 def test_a_final_answer_is_verified_too() -> None:
     wrong = Feedback("Wrong Conclusion", "Nothing says so.", "Read Passage 1.")
     found = run(script("Step 1: ####ANSWER: Ana (Final Answer)", *IDEAL), script(wrong, GOOD))
@@ -217,13 +266,32 @@ def test_a_wrong_number_is_set_right() -> None:
     assert found.attempts[1].text.startswith("Step 7")
 
 
-@pytest.mark.parametrize("said", ["", "Fine.", '{"error_type": "Incorrect", "diagnosis": "x"}'])
-def test_a_verdict_that_cannot_be_read_leaves_the_step_unverified(said: str) -> None:
-    found = run(script(*IDEAL), script(GOOD, said, GOOD))
+UNREADABLE = ["", "Fine.", '{"error_type": "Incorrect", "diagnosis": "x"}']
+
+
+@pytest.mark.parametrize("said", UNREADABLE)
+def test_a_verdict_that_cannot_be_read_is_a_rejection(said: str) -> None:
+    generator = script(ONE, TWO, *IDEAL[1:])
+    found = run(generator, script(GOOD, said, GOOD))
     assert found.answer == "Oru"
-    assert [attempt.feedback for attempt in found.attempts] == [GOOD, None, GOOD, GOOD]
-    assert found.attempts[1].accepted
+    assert [attempt.accepted for attempt in found.attempts] == [True, False, True, True, True]
+    unread = found.attempts[1]
+    assert unread.feedback is not None
+    assert (unread.feedback.error_type, unread.verdict) == (UNREAD, said)
+    assert unread.feedback.guidance in generator.prompts[2]
+    assert unverified(found) == 0
+    assert all(attempt.verdict == "" for attempt in found.attempts if attempt is not unread)
+
+
+@pytest.mark.parametrize("said", UNREADABLE)
+def test_where_retries_are_used_up_an_unread_step_is_accepted_or_dropped(said: str) -> None:
+    generator = script(ONE, ONE, TWO)
+    found = run(generator, script(said), Limits(max_steps=1, max_retries=1))
+    assert texts(found) == [ONE[8:-14]]
     assert unverified(found) == 1
+    assert "On the last accepted step" not in generator.prompts[-1]
+    found = run(script(ONE), script(said), Limits(1, 1, "drop"))
+    assert (found.steps, unverified(found)) == ((), 0)
 
 
 @pytest.mark.parametrize("form", FEEDBACK_FORMS)
@@ -246,7 +314,10 @@ def test_usage_is_kept_by_attempt() -> None:
         identity = {"engine": "counting"}  # noqa: RUF012
 
         async def generate(self, requests: Iterable[Request]) -> list[Completion]:
-            roles = {"generate": (FOUR, Usage(9, 4, 3)), "verify": ("?", Usage(7, 2, 1))}
+            roles = {
+                "generate": (FOUR, Usage(9, 4, 3)),
+                "verify": (format_feedback(GOOD), Usage(7, 2, 1)),
+            }
             return [Completion(*roles[request.role]) for request in requests]
 
         async def check(self) -> None: ...
@@ -306,7 +377,7 @@ def test_the_call_for_the_answer_extends_the_last_prompt() -> None:
 def test_what_others_wrote_stays_inside_its_quotes(hostile: str) -> None:
     page = Passage(hostile, (hostile,))
     said = Feedback("Unsupported", hostile, hostile)
-    step = Step(1, f"Say {hostile}" if hostile[0] != "#" else "Say", "Logical")
+    step = Step(1, f"Say {hostile}" if hostile[0] not in "#\ud800" else "Say", "Logical")
     asked = generator_request(hostile, [page], [], said, [(hostile, said)]).messages[1].content
     lines = asked.split("\n")
     assert sum(line.startswith("Write Step") for line in lines) == 1
@@ -346,9 +417,9 @@ def test_whatever_is_said_the_loop_ends_and_keeps_it(
     assert [step.number for step in found.steps] == list(range(1, len(found.steps) + 1))
     assert sum(attempt.accepted for attempt in found.attempts) == len(found.steps)
     assert bool(found.answer) == any(step.kind == "Final Answer" for step in found.steps)
-    for attempt in found.attempts:
-        if attempt.accepted and attempt.feedback is not None and rule == "drop":
-            assert attempt.feedback.error_type == "Correct"
+    verified = [a for a in tries_at_steps(found) if a.accepted and a.feedback is not None]
+    if rule == "drop":
+        assert all(a.feedback and a.feedback.error_type == "Correct" for a in verified)
 
 
 # ------------------------------------------------------------------------------ the symbolic roles

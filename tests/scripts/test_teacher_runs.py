@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from builders import bar as bars
 from builders.benchmarks.synthetic import generate, parse_spec, to_row
+from safe_stepwise import bar as bars
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question

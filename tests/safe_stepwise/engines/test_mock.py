@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from safe_stepwise.engines import mock
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import Faults, Latency, MockEngine, PrefixCache, prompt_tokens
+from safe_stepwise.engines.mock import (
+    Faults,
+    Latency,
+    MockEngine,
+    PrefixCache,
+    Tokens,
+    prompt_tokens,
+)
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -308,3 +315,12 @@ def test_a_conversation_goes_on_from_what_was_said() -> None:
     assert isinstance(second, Completion)
     whole = len(prompt_tokens(first)) + 50
     assert second.usage.cached == whole // 16 * 16 > len(prompt_tokens(first))
+
+
+def test_tokens_may_be_those_of_a_tokenizer() -> None:
+    whole: Tokens = (lambda request: list(request.messages[0].content), list)
+    engine = MockEngine(lambda _: "yes", cache=PrefixCache(block=2), tokens=whole)
+    first, second = ask(engine, request("abcde"), request("abcdX"))
+    assert isinstance(first, Completion)
+    assert isinstance(second, Completion)
+    assert (first.usage, second.usage) == (Usage(5, 0, 3), Usage(5, 4, 3))

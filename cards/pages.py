@@ -1,0 +1,90 @@
+"""A card's page: a template filled, values that can't break it, the YAML header on top."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
+_PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+
+
+def fill(template: str, **values: Any) -> str:
+    """The text of a template; raises ``KeyError`` for a figure that it lacks."""
+    try:
+        body = _environment().get_template(template).render(**values)
+    except UndefinedError as error:
+        raise KeyError(str(error)) from error
+    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
+    return f"{body.rstrip()}\n"
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # Markdown, where `cell` does the escaping
+    )
+    environment.filters["cell"] = cell
+    # The plus has what is undefined say its name.
+    environment.filters["number"] = lambda value: f"{+value:,}"
+    return environment
+
+
+def headed(data: Any, body: str) -> str:
+    """A README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
+    return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
+
+
+def cell(value: object) -> str:
+    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
+
+    >>> cell("a|b\nc <i> [d](e)")
+    'a\\|b c &lt;i> \\[d\\](e)'
+    """
+    return "".join(_ESCAPED.get(c, c) for c in line(value))
+
+
+def line(value: object) -> str:
+    r"""A value on one line, without control characters.
+
+    >>> line("a\n---\n\x1bb")
+    'a --- b'
+    """
+    text = " ".join(str(value).split())
+    return "".join(c for c in text if c.isprintable())
+
+
+def hub_id(name: object) -> str | None:
+    """``NAMESPACE/NAME`` if that is what a name is, else None.
+
+    >>> hub_id("Qwen/Qwen3-8B"), hub_id("my-folder"), hub_id("a/b; rm -r")
+    ('Qwen/Qwen3-8B', None, None)
+    """
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils._validators import validate_repo_id
+
+    text = str(name)
+    try:
+        validate_repo_id(text)
+    except HFValidationError:
+        return None
+    # What the Hub allows beyond this (a dash in front) a shell would take for an option.
+    return text if text.count("/") == 1 and _PLAIN_ARGUMENT.fullmatch(text) else None
+
+
+def metadata(readme: str) -> dict[str, Any]:
+    """What the YAML header of a README says; empty if it has none."""
+    from huggingface_hub import RepoCard
+
+    data: Any = RepoCard(readme, ignore_metadata_errors=True).data
+    return dict(data.to_dict())

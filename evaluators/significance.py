@@ -1,0 +1,113 @@
+"""Intervals and paired tests over questions; every draw comes from the generator that is given.
+
+A matrix has a row a question and a column a measurement; NaN marks a measurement that is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+_CELLS = 2_000_000
+"""Cells of a block of resamples: bounds memory, and changes no draw."""
+_TIE = 1e-9
+"""Sums that differ by less are the same sum, added up in another order."""
+
+
+def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
+    """The columns' means in each resample of the rows, drawn with replacement.
+
+    All columns share the draws, so the difference of two of them is paired. A mean of nothing
+    (a resample without any measurement of that column) is NaN.
+    """
+    rows = len(values)
+    known, filled = _filled(values)
+
+    def means(block: int) -> Matrix:
+        drawn = rng.integers(rows, size=(block, rows)) + np.arange(block)[:, None] * rows
+        times = np.bincount(drawn.ravel(), minlength=block * rows).reshape(block, rows)
+        weights = times.astype(np.float64)
+        return _ratio(weights @ filled, weights @ known)
+
+    return _in_blocks(means, rows, resamples)
+
+
+def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
+    """The columns' means when each row's sign is a coin's: no difference between two methods."""
+    rows = len(differences)
+    known, filled = _filled(differences)
+    counts = known.sum(axis=0)
+
+    def means(block: int) -> Matrix:
+        coins = rng.integers(0, 2, size=(block, rows), dtype=np.int8)
+        return _ratio((coins * 2.0 - 1.0) @ filled, counts)
+
+    return _in_blocks(means, rows, resamples)
+
+
+def interval(value: float, means: Matrix) -> tuple[float, float]:
+    """The percentile interval of bootstrapped means; it always holds ``value`` itself."""
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(means, (tail, 1 - tail))
+    return min(float(low), value), max(float(high), value)
+
+
+def flip_test(observed: float, flipped: Matrix) -> float:
+    """Two-sided p-value of a mean difference against its sign flips (never 0: it counts itself)."""
+    as_large = int((np.abs(flipped) >= abs(observed) - _TIE).sum())
+    return (1 + as_large) / (1 + len(flipped))
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """McNemar's exact two-sided p-value: the binomial over the questions that only one got right.
+
+    >>> mcnemar(0, 5), mcnemar(3, 3), mcnemar(0, 0)
+    (0.0625, 1.0, 1.0)
+    """
+    discordant = wins + losses
+    tail = sum(math.comb(discordant, k) for k in range(min(wins, losses) + 1))
+    p: float = 2 * tail / 2**discordant
+    return min(1.0, p)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjustment of a family of p-values, in their order.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, least = [0.0] * len(p_values), 0.0
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, index in enumerate(order):
+        least = max(least, min(1.0, p_values[index] * (len(p_values) - rank)))
+        adjusted[index] = least
+    return adjusted
+
+
+def column_means(values: Matrix) -> Matrix:
+    """The columns' means over the measurements they have; NaN where there are none."""
+    known, filled = _filled(values)
+    return _ratio(filled.sum(axis=0), known.sum(axis=0))
+
+
+def _in_blocks(means: Callable[[int], Matrix], rows: int, resamples: int) -> Matrix:
+    size = max(1, _CELLS // max(1, rows))
+    blocks = [means(min(size, resamples - at)) for at in range(0, resamples, size)]
+    return np.concatenate(blocks)
+
+
+def _filled(values: Matrix) -> tuple[Matrix, Matrix]:
+    known = ~np.isnan(values)
+    return known.astype(np.float64), np.where(known, values, 0.0)
+
+
+def _ratio(above: Matrix, below: Any) -> Matrix:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(above / below, dtype=np.float64)

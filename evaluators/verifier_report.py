@@ -1,0 +1,161 @@
+"""What is written about verifiers: results as JSON, their files, entries for a model card."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from evaluators.label_agreement import Score
+from evaluators.step_set import StepCase
+from evaluators.verifier_page import confusion_csv, confusion_png, page, title_of
+from evaluators.verifier_quality import LEVEL, MEASURES, RESAMPLES, agreement
+from evaluators.verifier_runs import Run
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import canonical_json
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import CORRECT
+
+QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
+    *("verifier_quality.json", "verifier_quality.md", "confusion"),
+    *("verdicts", "prefixes"),
+)
+
+
+def results(
+    steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run], seed: int
+) -> dict[str, Any]:
+    """All that was measured, of the verifier first; ``steps`` says what the rows are."""
+    said = [run.judged(cases) for run in runs]
+    return {
+        "simulated": bool(steps["simulated"] or runs[0].simulated),
+        "steps": dict(steps),
+        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": LEVEL, "seed": seed},
+        "verifiers": [
+            {
+                "name": run.name,
+                "role": run.role,
+                "simulated": run.simulated,
+                **asdict(found := run.quality(cases, seed)),
+                "types": [_type(score) for score in found.types],
+                "tokens": run.tokens(),
+            }
+            for run in runs
+        ],
+        "agreement": [
+            {"a": runs[a].role, "b": runs[b].role, **asdict(agreement(said[a], said[b]))}
+            for a, b in itertools.combinations(range(len(runs)), 2)
+            if not (runs[a].is_constant or runs[b].is_constant)
+        ],
+    }
+
+
+def files(
+    found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run]
+) -> dict[str, bytes]:
+    """The files of an evaluation by name."""
+    first = found["verifiers"][0]
+    made = {
+        QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
+        PAGE: page(found).encode(),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"]).encode(),
+        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first)),
+    }
+    for run in runs:
+        if not run.is_constant:
+            suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
+            made[f"{VERDICTS}{suffix}.jsonl"] = _lines(verdict_lines(run, cases))
+            made[f"{PREFIXES}{suffix}.jsonl"] = _lines(prefix_lines(run, cases))
+    return made
+
+
+def verdict_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
+    """A JSON object a row: its id and gold label, what was said, the raw reply."""
+    for case in cases:
+        reply = run.replies[case.asked]
+        yield canonical_json(
+            {
+                "id": case.id,
+                "benchmark": case.question.benchmark,
+                "question_id": case.question.id,
+                "gold": case.gold,
+                "said": reply.said,
+                "reply": reply.text,
+                "reason": reply.reason,
+                "simulated": run.simulated,
+            }
+        )
+
+
+def prefix_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
+    """The same of the steps that were asked of for trajectories alone, none of them a row."""
+    rows = {case.asked for case in cases}
+    for asked, reply in run.replies.items():
+        if asked not in rows:
+            yield canonical_json(
+                {
+                    "benchmark": asked.benchmark,
+                    "question_id": asked.question,
+                    "steps": [format_step(step) for step in asked.steps],
+                    "gold": CORRECT,
+                    "said": reply.said,
+                    "reply": reply.text,
+                    "reason": reply.reason,
+                    "simulated": run.simulated,
+                }
+            )
+
+
+def model_index(
+    results: Mapping[str, Any], dataset: str | None = None, revision: str | None = None
+) -> list[dict[str, Any]]:
+    """The verifier's measures as arguments of `huggingface_hub.EvalResult`, one a measure.
+
+    Args:
+        results: what ``verifier_quality.json`` holds; only what was measured there gets in.
+        dataset, revision: where the rows are published; if not said, where they were read.
+
+    Raises ``UserError`` for results that may not stand on a card: of a simulated verifier, or with
+    requests that failed.
+    """
+    verifier, steps = results["verifiers"][0], results["steps"]
+    if verifier["simulated"]:
+        raise UserError(f"{verifier['name']}: simulated results go on no model card")
+    if failed := verifier["failed"]:
+        raise UserError(
+            f"{verifier['name']}: {failed:,} requests failed; run evaluate_verifier again first"
+        )
+    place = {
+        "task_type": "text-classification",
+        "task_name": "Step verification",
+        "dataset_type": dataset or steps["name"],
+        "dataset_name": "safe-verifier-steps",
+        "dataset_config": "steps",
+        "dataset_split": steps["split"],
+        "dataset_revision": revision or steps["revision"],
+        "dataset_args": {"rows": verifier["rows"], "questions": verifier["questions"]},
+    }
+    return [
+        {**place, "metric_type": type_, "metric_name": title, "metric_value": round(value, 4)}
+        for name, (type_, title) in MEASURES.items()
+        if (value := verifier["measures"][name]) is not None
+    ]
+
+
+def _type(score: Score) -> dict[str, Any]:
+    return {
+        "name": score.name,
+        "both": score.both,
+        "gold": score.true,
+        "said": score.found,
+        "precision": score.precision if score.found else None,
+        "recall": score.recall if score.true else None,
+        "f1": score.f1,
+    }
+
+
+def _lines(lines: Iterator[str]) -> bytes:
+    # Half a surrogate pair, which a broken reply may hold, becomes its escape.
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

@@ -1,0 +1,51 @@
+"""All that a release must pass before anything of it leaves this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from releases.folder import LOCK, Release
+from releases.leaks import check_leaks
+from releases.readme import check_card
+from releases.secrets import secret_in
+from safe_stepwise.errors import UserError
+
+_AGAIN = "make the release again with scripts.regenerate"
+
+
+def check_release(
+    release: Release, token: str | None, online: bool, on_file: Callable[[str], None]
+) -> None:
+    """Digests, cards, secrets, leaks, in this order; the cheapest first.
+
+    ``token`` is the publisher's own, which must be in no file. ``online`` asks the Hub about the
+    cards too. ``on_file`` hears of each file that is read. Raises UserError for the first fault.
+    """
+    for artifact in release.artifacts:
+        check_card(artifact, online)
+    check_digests(release, on_file)
+    for artifact in release.artifacts:
+        for file in artifact.files:
+            secret = secret_in(file, token)
+            if secret is not None:
+                raise UserError(
+                    f"{artifact.folder}/{file.path}: holds {secret}; take it out (and revoke it if "
+                    f"it is real), then {_AGAIN}"
+                )
+    check_leaks(release.root)
+
+
+def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
+    """Every file as locked, none too many, none gone. Raises UserError naming the first."""
+    locked = dict(release.lock["files"])
+    for artifact in release.artifacts:
+        for file in artifact.files:
+            name = f"{artifact.folder}/{file.path}"
+            on_file(name)
+            if name not in locked:
+                raise UserError(f"{release.root / name}: not in {LOCK}; {_AGAIN}")
+            if file.sha256 != locked.pop(name):
+                raise UserError(f"{release.root / name}: differs from {LOCK}; {_AGAIN}")
+    gone = sorted(name for name in locked if not (release.root / name).is_file())
+    if gone:
+        raise UserError(f"{release.root / gone[0]}: missing, though {LOCK} has it; {_AGAIN}")

@@ -1,0 +1,176 @@
+"""What of a release folder goes to which Hub repo."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from safe_stepwise.errors import UserError
+
+LOCK = "release.lock.json"
+README = "README.md"
+DATASETS = ("safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps")
+SPACE = "safe_stepwise"
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+KEPT = ".gitattributes"
+"""The Hub's own file, which it writes when a repo is made."""
+COLLECTION = "Stepwise atomic feedback (SAFE)"
+
+Kind = Literal["dataset", "model", "space"]
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """One file of a repo, by the path it has there."""
+
+    path: str
+    content: Path | bytes
+    """Where it lies; or what it holds, when that is made for the Hub (a merged card)."""
+    size: int
+    """In bytes."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hexadecimal, of the content."""
+        if isinstance(self.content, bytes):
+            return hashlib.sha256(self.content).hexdigest()
+        with self.content.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+
+    @cached_property
+    def git_oid(self) -> str:
+        """Git's own digest of the content, by which the Hub names files that are not large."""
+        head = b"blob %d\0" % self.size
+        return hashlib.sha1(head + self.read()).hexdigest()
+
+    def read(self) -> bytes:
+        """The whole content."""
+        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One repo of a release: what it is called, and what it is to hold."""
+
+    kind: Kind
+    repo: str
+    """``namespace/name``."""
+    folder: str
+    """Where it lies in the release, with forward slashes."""
+    files: tuple[LocalFile, ...]
+
+    @property
+    def card(self) -> LocalFile | None:
+        """Its README.md, if there is one."""
+        return next((file for file in self.files if file.path == README), None)
+
+    @property
+    def url(self) -> str:
+        """The repo as the Hub's addresses have it.
+
+        >>> Artifact("dataset", "ns/safe-noise-labels", "datasets/safe-noise-labels", ()).url
+        'datasets/ns/safe-noise-labels'
+        """
+        return self.repo if self.kind == "model" else f"{self.kind}s/{self.repo}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A folder that ``scripts.regenerate`` made, read."""
+
+    root: Path
+    version: str
+    lock: Mapping[str, Any]
+    lock_sha256: str
+    artifacts: tuple[Artifact, ...]
+    left_out: tuple[str, ...]
+    """Files that belong to no repo (reports, lists of what was refused)."""
+
+
+def read_release(root: Path, namespace: str) -> Release:
+    """The artifacts that are there; ``adapter/`` and ``space/`` may be absent.
+
+    Raises UserError for a folder without a lock (a build that has not ended), a version that is no
+    ``vMAJOR.MINOR.PATCH``, a namespace that can't be one, and a folder with nothing to publish.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
+    try:
+        raw = (root / LOCK).read_bytes()
+        lock = json.loads(raw)
+        version, _ = lock["version"], lock["files"].items()
+    except FileNotFoundError:
+        raise UserError(
+            f"{root}: has no {LOCK}, so it is no finished release; make one with "
+            "python -m scripts.regenerate MANIFEST --output DIR"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{root / LOCK}: not a lock that scripts.regenerate wrote") from error
+    version_key(version)
+    artifacts = tuple(_artifacts(root, namespace))
+    if not artifacts:
+        raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
+    taken = tuple(f"{artifact.folder}/" for artifact in artifacts)
+    left_out = tuple(path for path in walk(root) if not path.startswith(taken) and path != LOCK)
+    return Release(root, version, lock, hashlib.sha256(raw).hexdigest(), artifacts, left_out)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """A version to sort by. Raises UserError for what is no ``vMAJOR.MINOR.PATCH``.
+
+    >>> version_key("v1.10.0") > version_key("v1.9.0")
+    True
+    """
+    match = _VERSION.fullmatch(str(version))
+    if match is None:
+        raise UserError(f"version {version!r}: a release is called vMAJOR.MINOR.PATCH, as v1.0.0")
+    return tuple(map(int, match.groups()))
+
+
+def walk(folder: Path) -> list[str]:
+    """Every file below a folder by its path there; links and hidden files too."""
+    files = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
+def _artifacts(root: Path, namespace: str) -> list[Artifact]:
+    found: list[tuple[Kind, str, str]] = [
+        ("dataset", name, f"datasets/{name}") for name in DATASETS
+    ]
+    if (root / "adapter").is_dir():
+        found.append(("model", f"safe-verifier-{_base(root / 'adapter')}", "adapter"))
+    found.append(("space", SPACE, "space"))
+    return [
+        Artifact(kind, f"{namespace}/{name}", folder, _files(root / folder))
+        for kind, name, folder in found
+        if (root / folder).is_dir()
+    ]
+
+
+def _base(adapter: Path) -> str:
+    """The base model's own name, of the adapter's configuration."""
+    file = adapter / ADAPTER_CONFIG
+    try:
+        base = str(json.loads(file.read_text(encoding="utf-8"))["base_model_name_or_path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{file}: names no base model; was the adapter saved by peft?") from None
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
+    if not name:
+        raise UserError(f"{file}: base model {base!r} has no name to call the repo after")
+    return name
+
+
+def _files(folder: Path) -> tuple[LocalFile, ...]:
+    paths = walk(folder)
+    link = next((path for path in paths if (folder / path).is_symlink()), None)
+    if link is not None:
+        raise UserError(f"{folder / link}: a link; a release is made of plain files")
+    return tuple(LocalFile(p, folder / p, (folder / p).stat().st_size) for p in paths)

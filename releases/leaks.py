@@ -1,0 +1,118 @@
+"""Questions of a test split that stand in what people train on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.errors import UserError
+
+VERIFIED, STEPS = "datasets/safe-verified-multihop", "datasets/safe-verifier-steps"
+_MEND = "build the release again, or take those rows out of train and say so in the card"
+
+
+def check_leaks(root: Path) -> None:
+    """Compare the release's test rows with its train rows, as they are on disk.
+
+    In the verifier set no question (by id, or by its text) may be in both splits, nor may a
+    question of an evaluation sample be in train. In the verified benchmarks no evaluation question
+    may be in train by id, or by text and gold passages (template questions recur in wording alone).
+    Raises UserError naming the first one.
+    """
+    train = _steps(root, "train")
+    _refuse(train & _steps(root, "test"), STEPS, "a test question")
+    _refuse(_row_ids(root, "train") & _row_ids(root, "test"), STEPS, "a test row")
+    for folder in sorted((root / VERIFIED / "data").glob("*_eval")):
+        benchmark = folder.name.removesuffix("_eval")
+        sample = [row for file in _parquet(folder, "test") for row in _rows(file, _QUESTION)]
+        keys = {key for row in sample for key in _keys(benchmark, row["id"], row["question"])}
+        _refuse(train & keys, STEPS, f"a question of {folder.name}")
+        _refuse_copies(root, benchmark, sample)
+
+
+_QUESTION = ("id", "question", "passages")
+
+
+def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
+    ids = {row["id"] for row in sample}
+    whole = {_whole(row) for row in sample}
+    texts = {row["question"] for row in sample}
+    where = f"{VERIFIED}, {benchmark}"
+    for config in (benchmark, f"{benchmark}_labeled"):
+        for file in _parquet(root / VERIFIED / "data" / config, "train"):
+            for row in _rows(file, _QUESTION, texts, ids):
+                if row["id"] in ids or _whole(row) in whole:
+                    _refuse({row["id"]}, where, f"a question of {benchmark}_eval")
+
+
+def _refuse(leaked: set[str], where: str, what: str) -> None:
+    if leaked:
+        name = min(leaked)
+        more = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
+        raise UserError(f"{where}: {what} is in train ({name!r}{more}); {_MEND}")
+
+
+def _steps(root: Path, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of the verifier set."""
+    columns = ("benchmark", "question_id", "question")
+    return {
+        key
+        for config in ("steps", "missing_evidence")
+        for file in _parquet(root / STEPS / "data" / config, split)
+        for row in _rows(file, columns)
+        for key in _keys(row["benchmark"], row["question_id"], row["question"])
+    }
+
+
+def _row_ids(root: Path, split: str) -> set[str]:
+    """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``."""
+    return {
+        row["id"]
+        for config in ("steps", "prompt_completion")
+        for file in _parquet(root / STEPS / "data" / config, split)
+        for row in _rows(file, ("id",))
+    }
+
+
+def _keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
+    return f"{benchmark} {name}", " ".join(question.casefold().split())
+
+
+def _whole(row: dict[str, Any]) -> bytes:
+    gold = sorted(repr((p["title"], p["sentences"])) for p in row["passages"] if p["is_gold"])
+    return hashlib.sha256(repr((row["question"], gold)).encode("utf-8", "replace")).digest()
+
+
+def _parquet(folder: Path, split: str) -> list[Path]:
+    return sorted(folder.glob(f"{split}-*.parquet"))
+
+
+def _rows(
+    file: Path,
+    columns: tuple[str, ...],
+    texts: set[str] | None = None,
+    ids: set[str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Rows of some columns; with ``texts`` and ``ids`` those whose question or id is among them.
+
+    The rest are not turned into Python objects: a train split has 100,000 rows of ten passages.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=1000, columns=list(columns)):
+                if texts is not None and ids is not None:
+                    known = pc.or_(
+                        pc.is_in(batch.column("question"), pa.array(sorted(texts), pa.string())),
+                        pc.is_in(batch.column("id"), pa.array(sorted(ids), pa.string())),
+                    )
+                    batch = batch.filter(known)
+                yield from batch.to_pylist()
+    except (pa.ArrowException, KeyError) as error:
+        line = str(error).splitlines()[0]
+        raise UserError(f"{file}: can't be read as rows of {', '.join(columns)}: {line}") from None

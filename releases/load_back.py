@@ -1,0 +1,152 @@
+"""Load a release back from the Hub at its commits, in a process that knows nothing of it.
+
+`load_back` starts the process; run as a module, this file is that process. Its caches are in a
+folder of its own, so that nothing it opens can come from anywhere but the Hub.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, Artifact, walk
+from safe_stepwise.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+_LOST = "loaded back and compared: "
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """An artifact, and the commit that is to hold it."""
+
+    artifact: Artifact
+    commit: str
+
+
+def load_back(pushed: Sequence[Pushed], endpoint: str, token: str) -> list[str]:
+    """Open every artifact at its commit and compare each file's SHA-256 with what was pushed.
+
+    Datasets are opened in all configurations, the Space with `evaluate.load`, the adapter with
+    peft where that is installed. Returns one line an artifact, saying what was opened.
+
+    Raises UserError naming the first repo or file that is not as it should be.
+    """
+    asked = [
+        {
+            "kind": item.artifact.kind,
+            "repo": item.artifact.repo,
+            "commit": item.commit,
+            "files": {file.path: file.sha256 for file in item.artifact.files},
+        }
+        for item in pushed
+    ]
+    with tempfile.TemporaryDirectory(prefix="load-back-") as home:
+        ran = subprocess.run(
+            [sys.executable, "-m", "releases.load_back"],
+            input=json.dumps(asked),
+            env={**os.environ, **_environment(home, endpoint, token)},
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    lines = [line for line in ran.stdout.splitlines() if line.startswith(_LOST)]
+    if ran.returncode or len(lines) != len(pushed):
+        said = (ran.stderr.strip().splitlines() or ["no message"])[-1].replace(token, "***")
+        raise UserError(
+            f"pushed, but it does not load back, so it got no tag: {said}; run the same command "
+            "again once that is mended"
+        )
+    return [line.removeprefix(_LOST) for line in lines]
+
+
+def _environment(home: str, endpoint: str, token: str) -> dict[str, str]:
+    named = os.environ.get("PYTHONPATH")
+    caches = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE")
+    return {
+        **{name: str(Path(home) / name.lower()) for name in caches},
+        "HF_HOME": home,
+        "HF_ENDPOINT": endpoint,
+        "HF_TOKEN": token,
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_OFFLINE": "0",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([named] if named else [])]),
+    }
+
+
+def main() -> None:
+    """Read what to open from standard input, print a line for each."""
+    for asked in json.load(sys.stdin):
+        compared = _compare(asked)
+        opened = {"dataset": _dataset, "space": _space, "model": _adapter}[asked["kind"]](asked)
+        print(f"{_LOST}{asked['repo']}@{asked['commit'][:7]}: {compared} files, {opened}")
+
+
+def _compare(asked: Mapping[str, Any]) -> int:
+    from huggingface_hub import snapshot_download
+
+    folder = Path(
+        snapshot_download(asked["repo"], repo_type=asked["kind"], revision=asked["commit"])
+    )
+    found = {}
+    for name in walk(folder):
+        with (folder / name).open("rb") as content:
+            found[name] = hashlib.file_digest(content, "sha256").hexdigest()
+    found.pop(KEPT, None)
+    for name in sorted({*found, *asked["files"]}):
+        if found.get(name) != asked["files"].get(name):
+            raise SystemExit(f"{asked['repo']}: {name} came back otherwise than it was pushed")
+    return len(found)
+
+
+def _dataset(asked: Mapping[str, Any]) -> str:
+    from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
+
+    disable_progress_bars()
+    rows, name, commit = 0, asked["repo"], asked["commit"]
+    configs = get_dataset_config_names(name, revision=commit)
+    for config in configs:
+        splits = load_dataset(name, config, revision=commit)
+        rows += sum(split.num_rows for split in splits.values())
+    return f"{len(configs)} configurations, {rows:,} rows"
+
+
+def _space(asked: Mapping[str, Any]) -> str:
+    import evaluate
+
+    module = evaluate.load(asked["repo"], revision=asked["commit"])
+    return f"evaluate.load gives {type(module).__name__}"
+
+
+def _adapter(asked: Mapping[str, Any]) -> str:
+    """The weights alone: the base model may be larger than the machine that publishes."""
+    from huggingface_hub import HfApi, hf_hub_download
+
+    name, commit = asked["repo"], asked["commit"]
+    if find_spec("peft") is not None and find_spec("torch") is not None:
+        from peft import PeftConfig
+        from peft.utils import load_peft_weights
+
+        config = PeftConfig.from_pretrained(name, revision=commit)
+        weights = load_peft_weights(name, device="cpu", revision=commit)
+        if not weights:
+            raise SystemExit(f"{name}: the adapter has no weights")
+        return f"peft loads {len(weights)} tensors for {config.base_model_name_or_path}"
+    config_file = hf_hub_download(name, ADAPTER_CONFIG, revision=commit)
+    base = json.loads(Path(config_file).read_text())["base_model_name_or_path"]
+    header = HfApi().parse_safetensors_file_metadata(name, ADAPTER_WEIGHTS, revision=commit)
+    return f"{len(header.tensors)} tensors for {base} (headers only: peft is not installed)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Publish a release: one commit a repo, load back, tag, collection.
+
+Every stage asks the Hub what is there and does what is owed, so a run that was interrupted at any
+point is completed by the same command, and one that has nothing to do writes nothing. Tags come
+after all repos have loaded back: a release has all of its tags, or an interrupted run owes some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from releases.folder import COLLECTION, Artifact, Release
+from releases.hub import access, diff, remote
+from releases.load_back import Pushed, load_back
+from releases.plan import RepoPlan
+from releases.readme import metadata
+from safe_stepwise.errors import UserError
+
+LoadBack = Callable[[Sequence[Pushed], str, str], list[str]]
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Who publishes where, and who hears of it."""
+
+    api: Any
+    """An `HfApi`."""
+    token: str
+    namespace: str
+    private: bool
+    say: Callable[[str], None]
+    load_back: LoadBack = load_back
+
+
+def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> str:
+    """Do what the plans say is owed; returns the address of the collection.
+
+    Raises UserError, with everything done so far in place, when the Hub refuses something or what
+    was pushed does not load back; the same call then completes it.
+    """
+    owed = [plan for plan in plans if plan.tagged is None]
+    if publisher.private:
+        _refuse_public(publisher, owed)
+    for plan in plans:
+        if plan.tagged is not None:
+            publisher.say(f"{plan.artifact.url}: {release.version} is published, nothing to do")
+    for plan in owed:
+        if plan.remote is None:
+            create(publisher, plan.artifact)
+    pushed = [commit(publisher, release, plan) for plan in owed]
+    if pushed:
+        publisher.say(f"loading {len(pushed)} repos back from the Hub, by their commits")
+        for line in publisher.load_back(pushed, publisher.api.endpoint, publisher.token):
+            publisher.say(line)
+    for item in pushed:
+        tag(publisher, release.version, item)
+    return collect(publisher, [plan.artifact for plan in plans])
+
+
+def _refuse_public(publisher: Publisher, plans: Sequence[RepoPlan]) -> None:
+    """What is meant to be private must not end up in a repo that all can read."""
+    for plan in plans:
+        artifact = plan.artifact
+        if plan.remote is None:
+            continue
+        with access(artifact.url):
+            there = publisher.api.repo_info(artifact.repo, repo_type=artifact.kind)
+        if not there.private:
+            raise UserError(
+                f"{artifact.url}: is public already; make it private on the Hub, or leave out "
+                "--private"
+            )
+
+
+def create(publisher: Publisher, artifact: Artifact) -> None:
+    """Make the repo; first of all, so that a forbidden namespace shows before an upload."""
+    sdk = None
+    if artifact.kind == "space" and artifact.card is not None:
+        sdk = metadata(artifact.card.read().decode(), artifact.folder)["sdk"]
+    with access(artifact.url):
+        publisher.api.create_repo(
+            artifact.repo,
+            repo_type=artifact.kind,
+            private=publisher.private,
+            space_sdk=sdk,
+            exist_ok=True,
+        )
+
+
+def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
+    """One commit with all that differs, on top of the ``main`` that it was compared with.
+
+    None is made where nothing differs, which is how a commit whose answer got lost is found again.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    artifact, there = plan.artifact, plan.remote
+    changes = plan.diff.changes
+    if there is None:  # created a moment ago
+        there = remote(publisher.api, artifact)
+        if there is None:
+            raise UserError(f"{artifact.url}: was created but can't be seen; run this again")
+        made = diff(publisher.api, artifact, there.head)
+        artifact, changes = made.artifact, made.changes
+    contents = {file.path: file.content for file in artifact.files}
+    writes = [change for change in changes if change.state != "same"]
+    if not writes:
+        publisher.say(f"{artifact.url}: unchanged at {there.head[:7]}")
+        return Pushed(artifact, there.head)
+    size = sum(change.size for change in writes if change.state != "gone")
+    publisher.say(f"{artifact.url}: {len(writes)} files, {size:,} bytes to upload")
+    with access(artifact.url):
+        done = publisher.api.create_commit(
+            artifact.repo,
+            [
+                CommitOperationDelete(change.path, is_folder=False)
+                if change.state == "gone"
+                else CommitOperationAdd(change.path, contents[change.path])
+                for change in writes
+            ],
+            repo_type=artifact.kind,
+            commit_message=f"Release {release.version}",
+            commit_description=f"safe-stepwise; SHA-256 of its lock: {release.lock_sha256}",
+            parent_commit=there.head,
+        )
+    publisher.say(f"{artifact.url}: commit {done.oid[:7]}")
+    return Pushed(artifact, str(done.oid))
+
+
+def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
+    """Name the commit, once and for all. Raises UserError if the tag names another one."""
+    artifact = pushed.artifact
+    with access(artifact.url):
+        publisher.api.create_tag(
+            artifact.repo,
+            tag=version,
+            tag_message=f"safe-stepwise release {version}",
+            revision=pushed.commit,
+            repo_type=artifact.kind,
+            exist_ok=True,
+        )
+    there = remote(publisher.api, artifact)
+    if there is None or there.tags.get(version) != pushed.commit:
+        raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
+    publisher.say(f"{artifact.url}: tagged {version}")
+
+
+def collect(publisher: Publisher, artifacts: Sequence[Artifact]) -> str:
+    """Put every repo into the namespace's collection, which is made if there is none."""
+    api, where = publisher.api, f"collection {COLLECTION!r} of {publisher.namespace}"
+    with access(where):
+        found = [
+            c for c in api.list_collections(owner=publisher.namespace) if c.title == COLLECTION
+        ]
+        # A listing shows the first few items only.
+        there = api.get_collection(found[0].slug) if found else None
+        if there is None:
+            there = api.create_collection(
+                COLLECTION,
+                namespace=publisher.namespace,
+                description="Verified multi-hop QA, step-level verifiers and the stepwise metric",
+                private=publisher.private,
+                exists_ok=True,
+            )
+        items = {(item.item_type, item.item_id) for item in there.items}
+        for artifact in artifacts:
+            if (artifact.kind, artifact.repo) not in items:
+                api.add_collection_item(
+                    there.slug, item_id=artifact.repo, item_type=artifact.kind, exists_ok=True
+                )
+    return f"{api.endpoint}/collections/{there.slug}"

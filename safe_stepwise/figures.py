@@ -1,0 +1,35 @@
+"""What all figures share: the taxonomy's colours, and PNG bytes that hang on nothing else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+COLORS = {
+    "Procedural": "#4477aa",
+    "Attribution": "#ee7733",
+    "Logical": "#aa3377",
+    "Final Answer": "#228833",
+    "Correct": "#bbbbbb",
+    "Missing Evidence": "#66ccee",
+}
+
+
+def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
+    """The PNG of a matplotlib ``Figure`` of ``size`` (inches) that ``draw`` draws on.
+
+    Texts are shown as they are: a dollar sign in a model's name opens no formula.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # The defaults, whatever style the user's own matplotlibrc asks for.
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "text.parse_math": False}):
+        figure = Figure(figsize=size, dpi=120, layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure)
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", metadata={"Software": None})
+    return stream.getvalue()

@@ -1,0 +1,175 @@
+"""The columns that the metric takes, checked: what is not of their form raises a `UserError`.
+
+Its one line names the row, so that a mistake in a thousand rows is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Passage, Question, canonical_json, identity
+from safe_stepwise.scoring import exact_match
+
+
+def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
+    """The strings in a sequence; raises ``UserError`` for anything else."""
+    if isinstance(texts, str):
+        raise UserError(f"{what} is one string: give a list of strings")
+    found = list(texts)
+    for number, text in enumerate(found):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise UserError(f"{what}[{number}] is no string but of type {kind}: {_short(text)}")
+    if not found:
+        raise UserError(f"there are no {what}: give at least one")
+    return found
+
+
+def checked_predictions(predictions: Sequence[Any]) -> list[str]:
+    """Answers as strings, one that is missing (None) as an empty one."""
+    if isinstance(predictions, str):
+        return checked_texts(predictions, "predictions")
+    return checked_texts(["" if p is None else p for p in predictions], "predictions")
+
+
+def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Accepted answers, at least one a question; raises ``UserError`` for anything else."""
+    if isinstance(references, str):
+        raise UserError("references is one string: give a list of lists of strings")
+    found = []
+    for number, accepted in enumerate(references):
+        if not isinstance(accepted, Iterable) or isinstance(accepted, str | Mapping):
+            raise UserError(
+                f"references[{number}] is {_short(accepted)}: give a list of accepted answers"
+            )
+        found.append(tuple(checked_texts(list(accepted), f"references[{number}]")))
+    return found
+
+
+def same_length(**columns: Sequence[Any]) -> None:
+    """Raise ``UserError`` where columns differ in length.
+
+    >>> same_length(predictions=["Oru"], references=[])
+    Traceback (most recent call last):
+    safe_stepwise.errors.UserError: 1 predictions but 0 references: give as many of each
+    """
+    (first, one), *others = columns.items()
+    for name, other in others:
+        if len(other) != len(one):
+            raise UserError(f"{len(one)} {first} but {len(other)} {name}: give as many of each")
+
+
+def plain_passage(value: Any, where: str) -> dict[str, Any]:
+    """A passage as ``title`` and ``sentences``; raises ``UserError`` for what is none.
+
+    >>> plain_passage("Oru lies on the Vel.", "passages[0][0]")
+    {'title': '', 'sentences': ['Oru lies on the Vel.']}
+    """
+    if isinstance(value, Passage):
+        return {"title": value.title, "sentences": list(value.sentences)}
+    if isinstance(value, str):
+        return {"title": "", "sentences": [value]}
+    if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
+        raise UserError(
+            f"{where} is {_short(value)}: give a string, or a mapping with title and text"
+        )
+    told = value["sentences"] if value.get("sentences") is not None else value.get("text")
+    sentences = [told] if isinstance(told, str) else told
+    title = value.get("title") or ""
+    if not isinstance(sentences, Sequence) or not isinstance(title, str):
+        raise UserError(f"{where}: its title has to be a string, its text a string or sentences")
+    return {"title": title, "sentences": checked_texts(sentences, f"{where} sentences")}
+
+
+def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
+    """The passages of each question, as `plain_passage` makes them."""
+    if isinstance(passages, str):
+        raise UserError("passages is one string: give a list of passages for each question")
+    found = []
+    for number, pages in enumerate(passages):
+        where = f"passages[{number}]"
+        if isinstance(pages, str | Mapping) or not isinstance(pages, Iterable):
+            raise UserError(f"{where} is {_short(pages)}: give a list of passages")
+        found.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
+        if not found[-1]:
+            raise UserError(f"{where} is empty: the loop answers from passages, give at least one")
+    return found
+
+
+def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns of these names, checked and made plain; None stands for one that is not given.
+
+    Raises ``UserError`` for a column that is missing, not known, or not of its form.
+
+    >>> checked_columns({"questions": ("Where?",), "passages": None}, ["questions"])
+    {'questions': ['Where?']}
+    """
+    given = {name: column for name, column in columns.items() if column is not None}
+    if given.keys() != set(names):
+        raise UserError(f"given {', '.join(sorted(given))}: give {', '.join(names)}")
+    for name, column in given.items():
+        if not isinstance(column, Iterable):
+            raise UserError(f"{name} is {_short(column)}: give a list")
+    readers: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+        "predictions": checked_predictions,
+        "references": lambda column: [list(accepted) for accepted in checked_references(column)],
+        "passages": plain_passages,
+        "questions": lambda column: checked_texts(column, "questions"),
+    }
+    checked = {name: list(readers[name](column)) for name, column in given.items()}
+    same_length(**checked)
+    return checked
+
+
+def loop_questions(
+    questions: Sequence[Any],
+    passages: Sequence[Any] | None,
+    references: Sequence[Any] | None,
+    benchmark: str | None,
+) -> list[Question]:
+    """What the loop is to answer; the id is the SHA-256 of the content."""
+    whole = [] if isinstance(questions, str) else list(questions)
+    if whole and all(isinstance(question, Question) for question in whole):
+        if passages is not None or references is not None:
+            raise UserError("Question objects bring passages and references: leave those out")
+        found = [replace(q, benchmark=benchmark or q.benchmark) for q in whole]
+    else:
+        texts = checked_texts(questions, "questions")
+        if passages is None or references is None:
+            raise UserError("the loop needs passages and references beside the questions")
+        pages, accepted = plain_passages(passages), checked_references(references)
+        same_length(questions=texts, passages=pages, references=accepted)
+        rows = zip(texts, pages, accepted, strict=True)
+        found = [_question(*row, benchmark or "hotpotqa") for row in rows]
+    for question in found:
+        exact_match(
+            "", accepted_answers(question), question.benchmark
+        )  # an unknown benchmark is told now
+    return found
+
+
+def _question(
+    text: str, pages: Sequence[Mapping[str, Any]], accepted: Sequence[str], benchmark: str
+) -> Question:
+    return Question(
+        id=identity([text, canonical_json(pages), accepted]),
+        benchmark=benchmark,
+        split="",
+        question=text,
+        answer=accepted[0],
+        aliases=tuple(accepted[1:]),
+        passages=tuple(Passage(page["title"], tuple(page["sentences"])) for page in pages),
+    )
+
+
+def accepted_answers(question: Question) -> tuple[str, ...]:
+    """The answer and its aliases."""
+    return (question.answer, *question.aliases)
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:59] + "…"

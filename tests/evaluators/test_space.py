@@ -1,0 +1,261 @@
+"""The Space folder: its module through `evaluate.load` by path, bare name and Hub; its examples.
+
+Each load runs in a new interpreter, whose caches are fresh: a module once loaded stays loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from safe_stepwise import __version__
+from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SPACE = ROOT / "evaluators" / "safe_stepwise"
+
+pytestmark = pytest.mark.skipif(find_spec("evaluate") is None, reason="evaluate is not installed")
+
+
+def run(code: str, home: Path, cwd: Path | None = None, **settings: str) -> Any:
+    """What ``code`` prints last, as JSON; the Hub can't be reached unless ``settings`` name one."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HF_HOME": str(home / "hf"),
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HUB_DISABLE_XET": "1",
+        "PYTHONPATH": str(ROOT),
+        "SAFE_STEPWISE_CACHE": str(home / "replies.sqlite"),
+        **settings,
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=cwd or home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return json.loads(ran.stdout.strip().splitlines()[-1])
+
+
+PATH = """
+import asyncio, json, sys
+from pathlib import Path
+import evaluate
+from safe_stepwise.errors import UserError
+
+metric = evaluate.load("evaluators/safe_stepwise")
+lines = Path(DATA, "official_scorer_cases.jsonl").read_text().splitlines() if DATA else []
+cases = [json.loads(line) for line in lines]
+key = lambda case: (case["dataset"], case["exact_match"], round(case["f1"], 9))
+wrong = []
+for group in sorted({key(case) for case in cases}):
+    rows = [case for case in cases if key(case) == group]
+    found = metric.compute(
+        predictions=[row["prediction"] for row in rows],
+        references=[row["references"] for row in rows],
+        benchmark=group[0],
+    )
+    scores = found.pop("exact_match"), found.pop("f1")
+    assert found == {"accuracy": None, "unscored": 0}
+    if max(abs(a - b) for a, b in zip(scores, group[1:])) > 2e-9:
+        wrong.append(group)
+
+refused = []
+given = dict(predictions=["Oru"], references=[["Vel"]], benchmark="musique")
+for change in (
+    {"predictions": "Oru"}, {"predictions": None}, {"references": ["Vel"]}, {"benchmark": "squad"},
+    {"references": [["Vel"], ["Oru"]]}, {"judge": "nobody"}, {"generator": "symbolic"},
+    {"predictions": None, "references": None}, {"passages": [["Oru"]]},
+):
+    try:
+        metric.compute(**{**given, **change})
+    except UserError as error:
+        refused.append(str(error))
+leftover = [str(file) for file in Path.home().rglob("*.arrow")]
+
+async def notebook():
+    metric.add(prediction="the Vel", reference=["Vel"])
+    metric.add(prediction=None, reference=["Oru"])
+    return metric.compute(benchmark="musique", judge="symbolic", judge_repeats=2)
+
+loop = evaluate.load("evaluators/safe_stepwise", "loop")
+step = "Step 1: ####ANSWER: the Vel (Final Answer)"
+Path.home().joinpath("replies.json").write_text(json.dumps({"replies": [{"reply": step}]}))
+row = {"title": "Oru", "sentences": ["Oru lies on the Vel."], "is_gold": True}
+loop.add(questions="Where is Oru?", passages=[row], reference=["Vel"])
+made = loop.compute(generator=f"mock:{Path.home()}/replies.json", method="no_verification")
+try:
+    evaluate.load("evaluators/safe_stepwise", "lop")
+except UserError as error:
+    refused.append(str(error))
+try:
+    loop.compute(predictions=["Oru"], references=[["Vel"]])
+except UserError as error:
+    refused.append(str(error))
+print(json.dumps([len(cases), wrong, refused, leftover, asyncio.run(notebook()), made]))
+"""
+
+
+def test_by_its_path_in_a_checkout(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    try:
+        data = str(request.getfixturevalue("real_data"))
+    except pytest.skip.Exception:
+        data = ""  # the rest can be tested without
+    code = f"DATA = {data!r}\n{PATH}"
+    cases, wrong, refused, leftover, judged, made = run(code, tmp_path, cwd=ROOT)
+    assert (cases >= 2_000, wrong, leftover) == (bool(data), [], [])
+    assert len(refused) == 11
+    assert all(len(line.splitlines()) == 1 for line in refused)
+    assert "lop" in refused[-2]
+    assert (judged["accuracy"], judged["exact_match"], judged["simulated"]) == (0.5, 0.5, True)
+    assert judged["judge_agreement"]["unanimous"] == 1.0
+    assert (made["exact_match"], made["calls_per_question"]) == (1.0, 1.0)
+
+
+BARE = """
+import contextlib, doctest, io, json, re, runpy, sys
+from pathlib import Path
+
+def command(*arguments):
+    sys.argv = ["register", *arguments]
+    runpy.run_module("safe_stepwise.register", run_name="__main__")
+
+command()
+import evaluate
+failed = tried = 0
+metrics = [evaluate.load("safe_stepwise", config) for config in ("default", "loop")]
+texts = [metric.inputs_description for metric in metrics]
+fences = re.findall(r"```python\\n(>>> .*?)```", Path(README).read_text(), re.DOTALL)
+names, said = {}, io.StringIO()
+for number, text in enumerate([*texts, "\\n".join(fences)]):
+    test = doctest.DocTestParser().get_doctest(text, names, f"text {number}", None, 0)
+    result = doctest.DocTestRunner().run(test, out=said.write, clear_globs=False)
+    failed, tried = failed + result.failed, tried + result.attempted
+print(said.getvalue(), file=sys.stderr)
+command("--remove")
+print(json.dumps([failed, tried, len(fences)]))
+sys.exit(failed)
+"""
+
+
+def test_by_its_bare_name_from_anywhere_as_its_examples_do(tmp_path: Path) -> None:
+    code = f"README = {str(SPACE / 'README.md')!r}\n{BARE}"
+    with HubServer() as hub:  # which has no such Space
+        failed, tried, fences = run(code, tmp_path, HF_ENDPOINT=hub.url)
+        assert any("evaluate-metric/safe_stepwise" in one.path for one in hub.asked)
+    assert failed == 0
+    assert tried > 15
+    assert fences == 2
+    assert not list((tmp_path / "hf").rglob("evaluate-metric--safe_stepwise/*/safe_stepwise.py"))
+
+
+PUSH = """
+import json
+from huggingface_hub import HfApi
+api = HfApi()
+api.create_repo(REPO, repo_type="space", space_sdk="gradio")
+commit = api.upload_folder(repo_id=REPO, repo_type="space", folder_path=SPACE)
+api.create_tag(REPO, tag=f"v{VERSION}", repo_type="space", revision=commit.oid)
+print(json.dumps(commit.oid))
+"""
+LOAD = """
+import evaluate, json
+metric = evaluate.load(REPO, revision=REVISION)
+given = dict(predictions=["the Vel"], references=[["Vel"]], benchmark="musique")
+print(json.dumps([metric.compute(**given), metric.compute.__doc__.count("benchmark (str)")]))
+"""
+
+
+def test_from_a_hub_by_its_tag(tmp_path: Path) -> None:
+    repo = f"{NAMESPACE}/safe_stepwise"
+    names = f"REPO, SPACE, VERSION = {repo!r}, {str(SPACE)!r}, {__version__!r}\n"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    with HubServer() as hub:
+        settings = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN}
+        run(names + PUSH, tmp_path, **settings)
+        asked = len(hub.asked)
+        revision = f"REVISION = 'v{__version__}'\n"
+        found, documented = run(names + revision + LOAD, elsewhere, **settings)
+        assert any(f"v{__version__}/safe_stepwise.py" in one.path for one in hub.asked[asked:])
+    assert found == {"exact_match": 1.0, "f1": 1.0, "accuracy": None, "unscored": 0}
+    assert documented == 1
+
+
+INSIDE = """
+import json, sys
+import evaluate
+metric = evaluate.load("./safe_stepwise.py")
+found = metric.compute(predictions=["the Vel"], references=[["Vel"]], benchmark="musique")
+import safe_stepwise
+import app
+print(json.dumps([found["f1"], safe_stepwise.__file__, app.scored([["x", "y; x"]], "musique")]))
+"""
+OTHER = """
+import json
+import safe_stepwise
+safe_stepwise.__version__ = "9.9.9"
+import evaluate
+try:
+    evaluate.load("evaluators/safe_stepwise")
+except ImportError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+def test_inside_its_own_folder_the_package_is_not_mistaken(tmp_path: Path) -> None:
+    found, package, scored = run(INSIDE, tmp_path, cwd=SPACE, PYTHONDONTWRITEBYTECODE="1")
+    assert found == 1.0
+    assert Path(package) == ROOT / "safe_stepwise" / "__init__.py"
+    assert scored == "exact match 1.000, F1 1.000 over 1 answers"
+
+
+BARELY = """
+import json
+from safe_stepwise.register import register
+register()
+import evaluate
+print(json.dumps(evaluate.load("safe_stepwise", "loop").config_name))
+"""
+
+
+def test_by_its_bare_name_where_no_hub_can_be_reached(tmp_path: Path) -> None:
+    assert run(BARELY, tmp_path) == "loop"
+
+
+def test_another_version_of_the_package_is_told_in_one_line(tmp_path: Path) -> None:
+    told = run(OTHER, tmp_path, cwd=ROOT)
+    assert f"of safe-stepwise {__version__}, installed is 9.9.9" in told
+    assert f"pip install safe-stepwise=={__version__}" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_the_front_matter_is_a_spaces() -> None:
+    text = (SPACE / "README.md").read_text(encoding="utf-8")
+    front = yaml.safe_load(text.split("---")[1])
+    assert front["sdk"] == "gradio"
+    assert (SPACE / front["app_file"]).is_file()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", front["sdk_version"])
+    assert {"evaluate", "metric"} <= set(front["tags"])
+    assert len(front["short_description"]) <= 60  # what the Hub takes
+    assert front["license"] == "apache-2.0"
+
+
+def test_the_space_asks_for_the_package_of_its_version() -> None:
+    needed = (SPACE / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert f"safe-stepwise=={__version__}" in needed
+    for file in ("README.md", "safe_stepwise.py"):
+        versions = re.findall(r"\b\d+\.\d+\.\d+\b", (SPACE / file).read_text(encoding="utf-8"))
+        assert __version__ in versions

@@ -1,0 +1,50 @@
+"""Outcomes for tests, of scores alone or of trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from evaluators.outcomes import Outcome, Verdict
+from safe_stepwise.records import Attempt, Feedback, Trajectory, Usage
+
+VERIFIERS = {"no_verification": "", "self_verification": "model", "safe": "checker"}
+
+
+def outcome(question: str, method: str = "safe", score: float = 1.0, **changes: Any) -> Outcome:
+    """A question that was answered rightly (1) or wrongly (0), by all three measures."""
+    verdict: Verdict = "correct" if score else "incorrect"
+    fields: dict[str, Any] = {
+        "benchmark": "musique",
+        "generator": "model",
+        "verifier": VERIFIERS[method],
+        "method": method,
+        "max_steps": 10,
+        "max_retries": 3,
+        "question_id": question,
+        "exact_match": score,
+        "f1": score,
+        "verdict": verdict,
+        "trajectory": Trajectory(question, method, (), (), "x", "answered"),
+        "simulated": False,
+    }
+    return Outcome(**(fields | changes))
+
+
+def outcomes(scores: Sequence[float], method: str = "safe", **changes: Any) -> list[Outcome]:
+    """One outcome a score, for the questions q0, q1, ..."""
+    return [outcome(f"q{n}", method, score, **changes) for n, score in enumerate(scores)]
+
+
+def trajectory(question: str, method: str, errors: Iterable[tuple[int, str]]) -> Trajectory:
+    """Two steps, before which the verifier found those errors (step, type)."""
+    usage, said = Usage(100, 60, 10), Usage(200, 180, 20)
+    found = [*errors, (1, "Correct"), (2, "Correct")]
+    if method == "no_verification":
+        attempts = tuple(Attempt(n, "x", None, True, usage) for n in (1, 2))
+    else:
+        attempts = tuple(
+            Attempt(n, "x", Feedback(error, "d", "g"), error == "Correct", usage, said)
+            for n, error in sorted(found, key=lambda item: item[0])
+        )
+    return Trajectory(question, method, (), attempts, "x", "answered")

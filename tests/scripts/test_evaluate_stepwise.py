@@ -1,0 +1,397 @@
+"""`evaluate_stepwise`: what it writes, that it resumes, what it refuses, what the loop is worth."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.benchmarks.synthetic import generate, parse_spec, to_row
+from builders.evaluation_questions import read
+from evaluators.outcomes import Outcome, read_outcomes, read_questions
+from safe_stepwise import bar as bars
+from safe_stepwise.engines import client, openai
+from safe_stepwise.errors import UserError
+from safe_stepwise.scoring import exact_match, score
+from scripts import evaluate_stepwise
+from tests.scripts.test_teacher_runs import stored
+from tests.servers.openai_server import MockServer
+from tests.servers.stepper import Stepper
+
+ROOT = Path(__file__).parents[2]
+METHODS = ("no_verification", "self_verification", "safe")
+FILES = ("results.json", "trajectories.jsonl", "questions.jsonl")
+
+
+def own(path: Path, number: int) -> Path:
+    rows = [
+        {
+            "id": f"q{n}",
+            "question": f"What is the name of N{n}?",
+            "answer": f"N{n}",
+            "passages": [{"title": f"Thing {n}", "text": f"Thing {n} is called N{n}."}],
+        }
+        for n in range(number)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def arguments(questions: object, output: Path, *more: str, **changes: str) -> list[str]:
+    options = {
+        "questions": str(questions),
+        "output": str(output),
+        "cache": str(output.parent / f"{output.name}.sqlite"),
+        **changes,
+    }
+    named = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    return [*named, *more]
+
+
+def asking(spec: str, *methods: str) -> list[str]:
+    return [
+        *(f"--method={method}" for method in methods or METHODS),
+        *(f"--{role}={spec}" for role in ("generator", "verifier", "judge")),
+    ]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name[0] != ".")
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def results(output: Path) -> Any:
+    return json.loads((output / "results.json").read_text(encoding="utf-8"))
+
+
+def by_method(output: Path) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
+    for outcome in read_outcomes(output):
+        found.setdefault(outcome.method, []).append(outcome)
+    return found
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(openai, "TIMEOUT_S", 1.0)
+
+
+# ------------------------------------------------------------------------------------------ results
+
+
+def test_what_is_written_is_what_happened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = own(tmp_path / "own.jsonl", 60)
+    with MockServer(Stepper()) as server:
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec)))
+        made = results(tmp_path / "out")
+        runs = {run["method"]: run for run in made["runs"]}
+        assert list(runs) == list(METHODS)
+        calls = Counter[str]()
+        for method, outcomes in by_method(tmp_path / "out").items():
+            whole = runs[method]["all"]
+            assert [outcome.question_id for outcome in outcomes] == [f"q{n}" for n in range(60)]
+            scores = score(
+                [outcome.trajectory.answer for outcome in outcomes],
+                [(f"N{n}",) for n in range(60)],
+                "custom",
+            )
+            assert (whole["exact_match"], whole["f1"]) == (scores.exact_match, scores.f1)
+            assert whole["accuracy"] == scores.exact_match
+            assert {outcome.verdict for outcome in outcomes} <= {"correct", "incorrect"}
+            assert whole == runs[method]["benchmarks"]["custom"]
+            assert runs[method]["average"]["f1"] == whole["f1"]
+            calls[method] = sum(whole["calls"].values())
+            assert whole["calls_per_question"] == calls[method] / 60
+            for role in ("generator", "verifier"):
+                tokens = [whole[f"{kind}_tokens"][role] for kind in ("prompt", "cached")]
+                assert tokens[0] - tokens[1] == whole["computed_tokens"][role]
+                assert (tokens[0] > 0) == (role == "generator" or method != "no_verification")
+        asked = [*read_questions(tmp_path / "out")]
+        assert [(a.id, a.references) for a in asked] == [(f"q{n}", (f"N{n}",)) for n in range(60)]
+    assert not made["simulated"]
+    assert runs["safe"]["all"]["exact_match"] == 1.0
+    assert 0.4 < runs["no_verification"]["all"]["exact_match"] < 0.8
+    assert runs["safe"]["all"]["error_types"].keys() == {"Contradictory", "Wrong Conclusion"}
+    assert set(runs["safe"]["all"]["error_positions"]) == {"1", "2"}
+    # The judge skips what matches; steps that methods have in common are asked for once.
+    assert sum(server.asked.values()) == len(server.asked) < sum(calls.values())
+    printed = capsys.readouterr().out
+    assert "safe" in printed
+    assert "% of them cached" in printed
+
+
+def test_faults_change_nothing(tmp_path: Path, quick_retries: None) -> None:
+    file = own(tmp_path / "own.jsonl", 40)
+    options = ("--at-once", "16")
+    with MockServer(Stepper()) as server:
+        evaluate_stepwise.main(
+            arguments(file, tmp_path / "out", *asking(server.spec, "safe"), *options)
+        )
+    with MockServer(Stepper(), fault_rate=0.2, port=server.port) as faulty:
+        evaluate_stepwise.main(
+            arguments(file, tmp_path / "faulty", *asking(faulty.spec, "safe"), *options)
+        )
+    assert len(faulty.faulted) >= 5
+    assert contents(tmp_path / "faulty") == contents(tmp_path / "out")
+
+
+def test_what_failed_for_good_is_reported_and_asked_again(
+    tmp_path: Path,
+    quick_retries: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(evaluate_stepwise, "Client", partial(client.Client, tries=1))
+    file = own(tmp_path / "own.jsonl", 40)
+    options = arguments(file, tmp_path / "out")
+    faults: Any = ("500", "reset")
+    with MockServer(Stepper(), fault_rate=0.5, faults=faults, seed=3) as server:
+        evaluate_stepwise.main([*options, *asking(server.spec, "no_verification", "safe")])
+    assert "trajectories that failed" in capsys.readouterr().out
+    found = by_method(tmp_path / "out")
+    failed = [o for outcomes in found.values() for o in outcomes if o.trajectory.answer == ""]
+    assert all(o.trajectory.stop_reason == "failed" and not o.exact_match for o in failed)
+    assert all(o.verdict == "incorrect" for o in failed)
+    told = [run["all"]["failed"] for run in results(tmp_path / "out")["runs"]]
+    assert sum(told) == len(failed) > 0
+    with MockServer(Stepper(), port=server.port) as again:
+        evaluate_stepwise.main([*options, *asking(again.spec, "no_verification", "safe")])
+        assert not set(again.asked) & set(server.answered)
+        fresh = arguments(file, tmp_path / "fresh")
+        evaluate_stepwise.main([*fresh, *asking(again.spec, "no_verification", "safe")])
+    assert contents(tmp_path / "fresh") == contents(tmp_path / "out")
+
+
+def test_a_run_in_which_all_failed_writes_nothing(tmp_path: Path, quick_retries: None) -> None:
+    file = own(tmp_path / "own.jsonl", 4)
+    with MockServer(Stepper(), status=404) as server:
+        options = arguments(file, tmp_path / "out", *asking(server.spec, "safe"))
+        with pytest.raises(UserError, match=r"all 4 trajectories failed .* 404: as you wish"):
+            evaluate_stepwise.main(options)
+    assert not contents(tmp_path / "out")
+
+
+def test_a_sweep_runs_every_pair_of_limits_and_repeats_no_call(tmp_path: Path) -> None:
+    file = own(tmp_path / "own.jsonl", 20)
+    with MockServer(Stepper(flawed=0.6, steps=3)) as server:
+        evaluate_stepwise.main(
+            arguments(file, tmp_path / "out", "--max-steps=1,3", "--max-retries=0,2",
+                      *asking(server.spec, "safe"))
+        )  # fmt: skip
+        assert max(server.asked.values()) == 1
+    made = results(tmp_path / "out")["runs"]
+    assert [(r["max_steps"], r["max_retries"]) for r in made] == [(1, 0), (1, 2), (3, 0), (3, 2)]
+    assert made[-1]["all"]["exact_match"] == 1.0
+    assert made[0]["all"]["stop_reasons"] == {"max_steps": 20}
+
+
+# --------------------------------------------------------------------------------------- resumption
+
+
+def test_a_finished_run_asks_nothing_and_a_torn_line_is_owed(tmp_path: Path) -> None:
+    file = own(tmp_path / "own.jsonl", 12)
+    with MockServer(Stepper()) as server:
+        options = arguments(file, tmp_path / "out", *asking(server.spec, "safe"))
+        evaluate_stepwise.main(options)
+    before = contents(tmp_path / "out")
+    journal = tmp_path / "out" / ".trajectories.jsonl"
+    whole = journal.read_bytes()
+    assert whole.count(b"\n") == 12
+    with MockServer(Stepper(), port=server.port, status=500) as silent:
+        evaluate_stepwise.main(options)
+        for torn in (whole[:-20], whole + b'{"key": "x', b"{}\n" + whole, whole[:5]):
+            journal.write_bytes(torn)
+            (tmp_path / "out" / "results.json").unlink()
+            evaluate_stepwise.main(options)  # from the response cache
+            assert contents(tmp_path / "out") == before
+            assert sorted(journal.read_bytes().split(b"\n")) == sorted(whole.split(b"\n"))
+        assert not silent.asked
+
+
+def test_other_settings_take_the_place_of_earlier_ones_and_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = own(tmp_path / "own.jsonl", 5)
+    with MockServer(Stepper()) as server:
+        base = arguments(file, tmp_path / "out", *asking(server.spec, "safe"))
+        evaluate_stepwise.main(base)
+        first = contents(tmp_path / "out")
+        evaluate_stepwise.main(base)
+        assert "other settings" not in capsys.readouterr().err
+        evaluate_stepwise.main([*base, "--max-retries=1", "--limit=3"])
+        assert "(max_retries, questions, questions_sha256)" in capsys.readouterr().err
+        assert len(results(tmp_path / "out")["runs"]) == 1
+        asked = sum(server.asked.values())
+        evaluate_stepwise.main(base)
+        assert sum(server.asked.values()) == asked
+    assert contents(tmp_path / "out") == first
+
+
+def test_killed_at_any_instant_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    file = own(tmp_path / "own.jsonl", 500)
+    chance = random.Random(7)
+    with MockServer(Stepper(), latency=0.005) as server:
+        options = arguments(file, tmp_path / "out", *asking(server.spec, "safe"), in_flight="8")
+        command = [sys.executable, "-m", "scripts.evaluate_stepwise", *options]
+        journal, kills = tmp_path / "out.sqlite", 0
+        while kills < 4:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            enough = stored(journal) + chance.randint(1, 400)
+            while stored(journal) < enough and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(chance.random() * 0.05)
+            assert process.poll() is None, process.communicate()
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
+            kills += 1
+        assert not (tmp_path / "out" / "results.json").exists()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        # What was under way at a kill, 8 of each role, is asked again; nothing that was stored.
+        assert sum(server.asked.values()) - len(server.asked) <= 2 * 8 * kills
+    with MockServer(Stepper(), port=server.port) as fresh:
+        evaluate_stepwise.main(arguments(file, tmp_path / "clean", *asking(fresh.spec, "safe")))
+        assert set(fresh.asked) == set(server.asked)
+    clean = contents(tmp_path / "clean")
+    assert set(FILES) <= set(clean)
+    assert contents(tmp_path / "out") == clean
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signal.Signals) -> None:
+    file = own(tmp_path / "own.jsonl", 50)
+    with MockServer(Stepper(), latency=300) as server:
+        options = arguments(file, tmp_path / "out", *asking(server.spec, "safe"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scripts.evaluate_stepwise", *options],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        while not server.asked:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith("interrupted; the same command resumes")
+    assert "Traceback" not in errors
+
+
+# ----------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method=safe", "--generator=symbolic"], "wants a --verifier"),
+        (["--method=saef", "--generator=symbolic"], "did you mean safe"),
+        (["--method=no_verification", "--generator=symbolik"], "--generator: .*symbolic"),
+        (["--method=no_verification", "--generator=mock:none.json"], "--generator: mock:none.json"),
+        (["--method=no_verification", "--generator=symbolic", "--judge-all"], "--judge SPEC"),
+        (["--method=no_verification", "--generator=symbolic", "--max-steps=0"], "from 1 on"),
+        (["--method=no_verification", "--generator=symbolic", "--max-steps=3,"], "from 1 on"),
+        (["--method=no_verification", "--generator=symbolic", "--feedback=ful"], "did you mean"),
+        (["--method=no_verification", "--generator=symbolic", "--corpus=none"], "--corpus none"),
+        (["--generator=symbolic"], "--method"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, options: list[str], message: str) -> None:
+    file = own(tmp_path / "own.jsonl", 2)
+    with pytest.raises(UserError, match=message) as caught:
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", *options))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out" / "results.json").exists()
+
+
+def test_the_bar_ends_with_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "AFTER_S", 0.02)
+    file = own(tmp_path / "own.jsonl", 5)
+    with MockServer(Stepper(), latency=0.05) as server:
+        evaluate_stepwise.main(
+            arguments(file, tmp_path / "out", *asking(server.spec, "no_verification"))
+        )
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec)))
+    last = capsys.readouterr().err.rstrip("\n").split("\r")[-1]
+    assert "15/15" in last
+    assert "done 10 cached 5 failed 0 owed 0; requests: done" in last
+    assert "% cached)" in last
+
+
+# ---------------------------------------------------------------------------------- without a model
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_verification_helps_whoever_errs(tmp_path: Path, seed: int) -> None:
+    """Synthetic rows: the loop mends most of what an erring generator gets wrong."""
+    made = [q for q, _ in generate(parse_spec(f"rows=60,seed={seed},noise=0"), split="validation")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(to_row(q, "none")) + "\n" for q in made), encoding="utf-8")
+    check_that_safe_wins(file, tmp_path, seed, margin=0.4)
+
+
+@pytest.mark.parametrize("name", ["hotpotqa", "2wikimultihopqa", "musique"])
+def test_verification_helps_on_real_rows(tmp_path: Path, real_data: Path, name: str) -> None:
+    check_that_safe_wins(real_data / f"{name}_dev.jsonl", tmp_path, 5, margin=0.3)
+
+
+def check_that_safe_wins(file: Path, folder: Path, seed: int, margin: float) -> None:
+    evaluate_stepwise.main(
+        arguments(
+            file, folder / "out", *(f"--method={method}" for method in METHODS), "--limit=60",
+            f"--generator=symbolic:error_rate=0.3,seed={seed}", "--verifier=symbolic",
+            "--judge=symbolic",
+        )
+    )  # fmt: skip
+    made = results(folder / "out")
+    assert made["simulated"]
+    scored = {run["method"]: run["all"] for run in made["runs"]}
+    for measure in ("exact_match", "f1", "accuracy"):
+        found = {method: scored[method][measure] for method in METHODS}
+        assert found["safe"] > found["no_verification"] + margin
+        assert found["safe"] >= found["self_verification"]
+    assert {outcome.simulated for outcome in read_outcomes(folder / "out")} == {True}
+
+
+def test_evidence_that_is_missing_is_searched_for(tmp_path: Path, real_data: Path) -> None:
+    """Real 2Wiki rows without their last gold passage; a corpus of all rows' passages has it."""
+    file = real_data / "2wikimultihopqa_dev.jsonl"
+    asked = read(str(file), limit=40).questions
+    pages = {(p.title, p.text): p for q in asked for p in q.passages}.values()
+    corpus = tmp_path / "corpus.jsonl"
+    lines = (json.dumps({"title": p.title, "sentences": p.sentences}) for p in pages)
+    corpus.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    right, searched = {}, 0
+    for name, more in {"without": [], "with": [f"--corpus={corpus}"]}.items():
+        evaluate_stepwise.main(
+            arguments(
+                file, tmp_path / name, "--method=safe", "--limit=40", "--drop-gold", *more,
+                "--generator=symbolic:error_rate=0.1", "--verifier=symbolic",
+            )
+        )  # fmt: skip
+        outcomes = [*read_outcomes(tmp_path / name)]
+        right[name] = sum(
+            exact_match(o.trajectory.answer, (q.answer,), q.benchmark)
+            for o, q in zip(outcomes, asked, strict=True)
+        )
+        searched = sum(bool(a.retrieved) for o in outcomes for a in o.trajectory.attempts)
+        assert (searched > 0) == (name == "with")
+    assert searched >= 20
+    assert right["with"] >= right["without"] + 20

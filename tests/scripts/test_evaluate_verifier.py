@@ -1,0 +1,422 @@
+"""The command that measures verifiers: a built set, a real server, baselines, resumption."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from evaluators.step_set import read_cases, requests
+from evaluators.verifier_quality import MEASURES
+from evaluators.verifier_report import model_index
+from safe_stepwise import bar as bars
+from safe_stepwise.engines import client
+from safe_stepwise.errors import UserError
+from scripts import build_verified, build_verifier_steps, evaluate_verifier
+from scripts.evaluate_verifier import main
+from scripts.step_annotations import with_annotations
+from tests.evaluators.step_rows import row, step, write_set
+from tests.servers.openai_server import MockServer
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    *("verifier_quality.json", "verifier_quality.md", "confusion.csv", "confusion.png"),
+    *("verdicts.jsonl", "prefixes.jsonl"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small verified set and the verifier set that was made of it."""
+    output = tmp_path_factory.mktemp("built")
+    build_verified.main(
+        "--benchmark synthetic --input rows=40,seed=3,noise=0.1 --split train "
+        f"--teacher annotations --output {output} --workers 1".split()
+    )
+    build_verifier_steps.main(
+        f"--verified {output} --teacher annotations --rows 90 --test-share 0.5 --workers 1 "
+        f"--output {output}".split()
+    )
+    return output
+
+
+@pytest.fixture(scope="module")
+def gold(built: Path) -> dict[str, str]:
+    """The right verdict by what is asked, from the prompts as they are published."""
+    (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
+    return {
+        row["prompt"][-1]["content"]: row["completion"][0]["content"]
+        for row in pq.read_table(file).to_pylist()
+    }
+
+
+PASS = '{"error_type": "Correct", "diagnosis": "It is so.", "guidance": "Go on."}'
+
+
+def oracle(gold: Mapping[str, str]) -> Callable[[Mapping[str, Any]], str]:
+    """A verifier that is always right: what is no row is a step before one, which is ideal."""
+    return lambda body: gold.get(body["messages"][-1]["content"], PASS)
+
+
+def careless(gold: Mapping[str, str]) -> Callable[[Mapping[str, Any]], str]:
+    """Right but for some steps, which it passes, and some replies, which are no verdict."""
+
+    def reply(body: Mapping[str, Any]) -> str:
+        asked = body["messages"][-1]["content"]
+        kind = sum(asked.encode()) % 7
+        return {0: "I think it is fine.", 1: PASS}.get(kind) or gold.get(asked, PASS)
+
+    return reply
+
+
+def arguments(built: Path, output: Path, spec: str, **changes: str) -> list[str]:
+    options = {
+        "steps": str(built),
+        "verifier": spec,
+        "output": str(output),
+        "cache": str(output.with_suffix(".sqlite")),
+        **changes,
+    }
+    return [part for name, value in options.items() for part in (f"--{name}", value)]
+
+
+def read(output: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((output / "verifier_quality.json").read_text())
+    return found
+
+
+def content(output: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in output.iterdir()}
+
+
+def test_what_is_sent_is_what_a_verifier_is_trained_on(built: Path) -> None:
+    cases = read_cases(built / "safe-verifier-steps", "test")
+    (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
+    published = {row["id"]: row["prompt"] for row in pq.read_table(file).to_pylist()}
+    assert set(published) == {case.id for case in cases}
+    for known in (cases, with_annotations(cases, built)):
+        asked = requests(known)
+        for case in known:
+            turns = asked[case.asked].messages
+            sent = [{"role": turn.role, "content": turn.content} for turn in turns]
+            assert sent == published[case.id]
+
+
+def test_gold_verdicts_measure_one(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    with MockServer(oracle(gold)) as server:
+        main(arguments(built, tmp_path / "out", server.spec))
+    found = read(tmp_path / "out")
+    first = found["verifiers"][0]
+    assert set(first["measures"].values()) == {1.0}
+    assert set(first["measures"]) == set(MEASURES)
+    assert (first["unparsed"], first["failed"], first["simulated"]) == (0, 0, False)
+    assert found["simulated"] is False
+    assert first["erroneous"] > 5
+    assert first["correct"] > 5
+    tokens = first["tokens"]
+    assert tokens["requests"] == sum(server.answered.values()) > first["rows"]
+    assert tokens["cached_share"] == pytest.approx(0.5, abs=0.01)
+    assert set(content(tmp_path / "out")) == FILES
+    assert "imulated" not in (tmp_path / "out" / "verifier_quality.md").read_text()
+
+
+def test_unreadable_replies_are_counted_and_never_right(
+    built: Path, gold: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    with MockServer(careless(gold)) as server:
+        main(arguments(built, output, server.spec))
+    first = read(output)["verifiers"][0]
+    lines = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    unread = [line for line in lines if line["said"] == "unparsed"]
+    assert first["unparsed"] == len(unread) > 0
+    assert {line["reply"] for line in unread} == {"I think it is fine."}
+    assert all(line["reason"] for line in unread)
+    right = sum(line["gold"] == line["said"] for line in lines)
+    assert first["measures"]["accuracy"] == right / len(lines)
+    assert first["measures"]["parse_rate"] == pytest.approx(1 - len(unread) / len(lines))
+    assert f"unparsed {len(unread)}" in capsys.readouterr().out
+    with (output / "confusion.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert sum(int(row["unparsed"]) for row in table) == len(unread)
+    assert sum(int(row[row["gold"]]) for row in table) == right
+    assert (
+        f"- verifier: {len(unread)} rows unparsed." in (output / "verifier_quality.md").read_text()
+    )
+
+
+def test_majority_and_agreement_stand_beside_it(
+    built: Path, gold: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    with MockServer(oracle(gold)) as one, MockServer(careless(gold)) as other:
+        main([*arguments(built, output, one.spec), "--baseline", other.spec])
+        found = read(output)
+        assert {"verdicts.baseline-1.jsonl", "prefixes.baseline-1.jsonl"} <= set(content(output))
+        said = capsys.readouterr().out
+        main(arguments(built, output, one.spec))
+    assert set(content(output)) == FILES  # the other's verdicts are gone with it
+    verifier, baseline, constant = found["verifiers"]
+    assert [v["role"] for v in found["verifiers"][:2]] == ["verifier", "baseline 1"]
+    rows = verifier["rows"]
+    correct = sum(json.loads(g)["error_type"] == "Correct" for g in gold.values())
+    assert (constant["role"], constant["name"]) == ("majority class of train", "always Correct")
+    assert constant["measures"]["accuracy"] == correct / rows
+    assert constant["measures"]["first_error_correct"] == 1
+    assert constant["measures"]["error_recall"] == 0
+    (pair,) = found["agreement"]
+    assert (pair["a"], pair["b"]) == ("verifier", "baseline 1")
+    assert pair["rows"] == rows - baseline["unparsed"]
+    assert pair["left_out"] == baseline["unparsed"]
+    assert 0 < pair["kappa"] < pair["share"] < 1
+    assert "Cohen's kappa" in said
+    assert f"{pair['share']:.3f}" in said
+
+
+def test_always_correct_is_added_where_errors_are_the_majority(tmp_path: Path) -> None:
+    first, wrong = step(1, "a."), step(2, "x.")
+    error = row("2", [first, wrong], "Redundancy", "injected")
+    folder = write_set(tmp_path / "set", test=[row("1", [first]), error], train=[error])
+    with MockServer(lambda _: PASS) as server:
+        main(arguments(folder, tmp_path / "out", server.spec))
+    found = read(tmp_path / "out")
+    assert [(v["role"], v["name"]) for v in found["verifiers"][1:]] == [
+        ("majority class of train", "always Redundancy"),
+        ("no error ever", "always Correct"),
+    ]
+    assert found["steps"]["version"] is None
+    assert found["verifiers"][1]["measures"]["first_error_correct"] == 0
+
+
+def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
+    built: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    with pytest.raises(UserError, match="add --verified with the folder"):
+        main(arguments(built, output, "symbolic"))
+    spec = "symbolic:error_rate=0.3,seed=1"
+    main([*arguments(built, output, spec, verified=str(built)), "--baseline", "symbolic"])
+    found = read(output)
+    verifier, checker, _ = found["verifiers"]
+    # The checker passed every row when the set was made; annotations may tell less than labels.
+    assert checker["measures"]["accuracy"] > 0.95
+    assert checker["measures"]["first_error_f1"] > 0.95
+    assert verifier["measures"]["accuracy"] < 0.9
+    assert found["simulated"] is True
+    assert (verifier["simulated"], checker["simulated"]) == (True, True)
+    page = (output / "verifier_quality.md").read_text()
+    assert "> **Simulated**" in page
+    assert "no competitor but a bound" in page
+    for name in ("verdicts.jsonl", "prefixes.jsonl"):
+        lines = (output / name).read_text().splitlines()
+        assert lines
+        assert all(json.loads(line)["simulated"] for line in lines)
+    with pytest.raises(UserError, match="no model card"):
+        model_index(found)
+
+
+def test_other_annotations_are_refused(built: Path, tmp_path: Path) -> None:
+    build_verified.main(
+        "--benchmark synthetic --input rows=40,seed=4 --split train --teacher annotations "
+        f"--output {tmp_path / 'other'} --workers 1".split()
+    )
+    for verified, said in ((tmp_path / "other", "holds no"), (tmp_path, "no synthetic rows")):
+        with pytest.raises(UserError, match=said):
+            main(arguments(built, tmp_path / "o", "symbolic", verified=str(verified)))
+
+
+def test_two_runs_end_in_the_same_bytes(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    with MockServer(careless(gold), model="m") as server:
+        main(arguments(built, tmp_path / "a", server.spec))
+        asked = sum(server.asked.values())
+        main(arguments(built, tmp_path / "b", server.spec, cache=str(tmp_path / "a.sqlite")))
+        assert sum(server.asked.values()) == asked
+        main([*arguments(built, tmp_path / "c", server.spec), "--in-flight", "2"])
+    first = content(tmp_path / "a")
+    assert first == content(tmp_path / "b") == content(tmp_path / "c")
+
+
+def test_failed_requests_are_owed(
+    built: Path,
+    gold: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(client, "TRIES", 1)
+    output, options = tmp_path / "out", arguments(built, tmp_path / "out", "")
+    with MockServer(oracle(gold), fault_rate=0.3, faults=("500",)) as server:
+        options[options.index("")] = server.spec
+        main(options)
+    said = capsys.readouterr().out
+    failed = server.faulted["500"]
+    assert f"{failed} requests failed, and count as not right; run the same command" in said
+    found = read(output)
+    first = found["verifiers"][0]
+    assert 0 < first["failed"] <= failed
+    assert first["measures"]["accuracy"] == pytest.approx(1 - first["failed"] / first["rows"])
+    assert first["measures"]["parse_rate"] == 1
+    with pytest.raises(UserError, match="requests failed; run evaluate_verifier again"):
+        model_index(found)
+    with MockServer(oracle(gold), port=server.port) as again:
+        main(options)
+    assert sum(again.asked.values()) == failed
+    assert not set(again.asked) & set(server.answered)
+    assert set(read(output)["verifiers"][0]["measures"].values()) == {1.0}
+
+
+def test_a_killed_run_goes_on(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    in_flight = 2
+    with MockServer(careless(gold), latency=0.01) as server:
+        options = [*arguments(built, tmp_path / "out", server.spec), "--in-flight", str(in_flight)]
+        command = [sys.executable, "-m", "scripts.evaluate_verifier", *options]
+        killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while sum(server.answered.values()) < 20:
+            assert time.monotonic() < deadline
+            assert killed.poll() is None
+            time.sleep(0.005)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+        assert not (tmp_path / "out" / "verifier_quality.json").exists()
+        main(options)
+        again = sum(number - 1 for number in server.asked.values())
+        assert again <= in_flight  # those whose replies were on their way
+        main(arguments(built, tmp_path / "whole", server.spec))
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_a_limit(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    with MockServer(oracle(gold)) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="7"))
+    found = read(tmp_path / "out")
+    assert found["verifiers"][0]["rows"] == found["steps"]["limit"] == 7
+
+
+def test_results_fit_a_model_card(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    with MockServer(careless(gold)) as server:
+        main(arguments(built, tmp_path / "out", server.spec))
+    found = read(tmp_path / "out")
+    entries = [EvalResult(**e) for e in model_index(found, "ns/safe-verifier-steps", "v1.0.0")]
+    measured = found["verifiers"][0]["measures"]
+    values = {entry.metric_name: entry.metric_value for entry in entries}
+    assert values == {MEASURES[name][1]: round(value, 4) for name, value in measured.items()}
+    (one,) = eval_results_to_model_index("adapter", entries)[0]["results"]
+    assert one["dataset"]["revision"] == "v1.0.0"
+    assert len(one["metrics"]) == len(MEASURES)
+    card = ModelCardData(model_name="adapter", eval_results=entries)
+    assert "model-index" in card.to_yaml()
+    measured["error_precision"] = None
+    assert len(model_index(found)) == len(MEASURES) - 1
+    assert model_index(found)[0]["dataset_type"] == "safe-verifier-steps"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"steps": "nowhere"}, "no safe-verifier-steps in it"),
+        ({"steps": "ns/safe-verifier-steps"}, "must be pinned"),
+        ({"split": "validation"}, "'validation' has no rows; choose --split from test, train"),
+        ({"verifier": "opnai:x"}, "did you mean openai:x"),
+        ({"limit": "0"}, "from 1 on"),
+        ({"verifier": "openai:mock@http://127.0.0.1:1/v1"}, "no server answers"),
+    ],
+)
+def test_mistakes_are_user_errors(
+    built: Path, tmp_path: Path, changes: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(UserError, match=expected):
+        main(arguments(built, tmp_path / "out", "openai:m@http://127.0.0.1:1/v1", **changes))
+    assert not (tmp_path / "out" / "verifier_quality.json").exists()
+
+
+def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "set", test=[])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "scripts.evaluate_verifier"),
+            *arguments(folder, tmp_path / "out", "mock:x.json", steps=str(folder)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_a_set_of_the_hub_is_pulled_at_its_commit(
+    built: Path, gold: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled: dict[str, Any] = {}
+
+    def snapshot(repo: str, **options: Any) -> str:
+        pulled.update(options, repo=repo)
+        return str(built / "safe-verifier-steps")
+
+    monkeypatch.setattr(evaluate_verifier, "resolve_commit", lambda _: "c" * 40)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    with MockServer(oracle(gold)) as server:
+        options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")
+        main([*options, "--limit", "3"])
+    assert (pulled["repo"], pulled["revision"]) == ("ns/steps", "c" * 40)
+    assert pulled["allow_patterns"][:2] == [
+        "data/steps/test-*.parquet",
+        "data/steps/train-*.parquet",
+    ]
+    steps = read(tmp_path / "out")["steps"]
+    assert (steps["name"], steps["revision"]) == ("ns/steps", "c" * 40)
+    assert f"`ns/steps` at `{'c' * 40}`" in (tmp_path / "out" / "verifier_quality.md").read_text()
+
+
+def test_prompts_of_other_code_are_noted(
+    built: Path,
+    gold: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with MockServer(oracle(gold)) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="3"))
+        assert "rendered by other code" not in capsys.readouterr().err
+        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda: "0" * 64)
+        main(arguments(built, tmp_path / "out", server.spec, limit="3"))
+    assert "rendered by other code" in capsys.readouterr().err
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_the_bar_says_how_the_requests_stand(
+    built: Path,
+    gold: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bars, "AFTER_S", 0.01)
+    with MockServer(oracle(gold), latency=0.02) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="6"))
+        asked = sum(server.asked.values())
+        assert f"done {asked} cached 0 failed 0 owed 0" in capsys.readouterr().err
+        main(arguments(built, tmp_path / "out", server.spec, limit="12"))
+    more = sum(server.asked.values()) - asked
+    assert f"done {more} cached {asked} failed 0 owed 0" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from safe_stepwise.errors import UserError
+from scripts import regenerate
+from scripts.planning import Part, Speed, assumed_speed
+
+RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    regenerate.main([*arguments, "--dry-run"])
+    return capsys.readouterr().out
+
+
+def test_hours_are_those_of_the_speeds() -> None:
+    part = Part("x", 1, calls=9, prompt=9, computed=3600, reply=7200, trained=36_000)
+    assert part.hours(Speed(prompt=1, reply=2, train=10)) == 1 + 1 + 1
+
+
+def test_the_papers_release_is_foreseen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, str(RELEASES / "paper.yaml"), "--output", str(tmp_path / "out"))
+    lines = {line.split("  ")[0]: line.split() for line in said.splitlines() if line}
+    assert lines["verify hotpotqa train"][3] == "90,447"
+    assert lines["verify hotpotqa train"][4] == f"{90_447 * 8:,}"
+    assert "25,300" in lines["verifier set"]
+    assert "evaluate safe" in lines
+    assert lines["judge"][1] == "9,000"
+    assert float(lines["total"][-1]) > 0
+    assert "of one GPU" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_faster_gpus_take_fewer_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paper = str(RELEASES / "paper.yaml")
+    fast = {name: 10 * value for name, value in vars_of(assumed_speed()).items()}
+    options = [f"--gpu-{name}={value:.0f}" for name, value in fast.items()]
+    slow = told(capsys, paper, "--output", str(tmp_path))
+    quick = told(capsys, paper, "--output", str(tmp_path), *options)
+
+    def hours(said: str) -> float:
+        total = next(line for line in said.splitlines() if line.startswith("total"))
+        return float(total.split()[-1].replace(",", ""))
+
+    assert hours(quick) == pytest.approx(hours(slow) / 10, rel=0.01)
+
+
+def test_a_release_of_annotations_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = told(capsys, str(RELEASES / "demo.yaml"), "--output", str(tmp_path))
+    total = next(line for line in said.splitlines() if line.startswith("total"))
+    assert total.split()[1:5] == ["0", "0", "0", "0"]
+
+
+def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:
+    file = tmp_path / "release.yaml"
+    entry = "{benchmark: musique, input: gone.jsonl, split: train}"
+    file.write_text(f"version: v1.0.0\nseed: 1\nbuilds:\n  - {entry}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"builds\[0\]\.input: gone\.jsonl is not here; .*rows"):
+        regenerate.main([str(file), "--output", str(tmp_path / "out"), "--dry-run"])
+
+
+def vars_of(speed: Speed) -> dict[str, float]:
+    return {name: getattr(speed, name) for name in Speed.__dataclass_fields__}

@@ -1,0 +1,70 @@
+"""A step row's question gets back what it had when the steps were made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from builders.features import label_to_row, labeled_features, question_to_row
+from builders.parquet import SplitWriter
+from builders.step_questions import prepared
+from evaluators.step_set import StepCase
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Hop, Label, Passage, Question, Step
+from scripts.step_annotations import with_annotations
+
+PASSAGES = tuple(
+    Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9))
+    for n in range(1, 13)
+)
+HOPS = (Hop("Who >> director", "Ana", 2), Hop("Where was #1 born?", "Oru", 9), Hop("?", "x", None))
+QUESTION = Question(
+    "q1", "musique", "", "Where?", "Oru", ("Óru",), "2hop", 2, PASSAGES, decomposition=HOPS
+)
+LABEL = Label("none", "", (), (), "annotations")
+
+
+def written(folder: Path, question: Question, split: str = "train") -> Path:
+    writer = SplitWriter(
+        folder / "safe-verified-multihop" / "data" / "musique_labeled", split, labeled_features()
+    )
+    row = {**question_to_row(question), **label_to_row(LABEL)}
+    writer.add(pa.Table.from_pylist([row], schema=labeled_features().arrow_schema))
+    writer.close()
+    return folder
+
+
+def shown() -> tuple[Question, StepCase]:
+    """The question as the steps are made of it, and a row of it as it is published."""
+    row = {**question_to_row(QUESTION), **label_to_row(LABEL)}
+    made, _ = prepared(row, "musique", "", seed=5)
+    pages = tuple(Passage(p.title, (p.text,)) for p in made.passages)
+    bare = Question("q1", "musique", "", "Where?", "", passages=pages)
+    return made, StepCase("1", bare, (Step(1, "a.", "Attribution"),), "Correct", "ideal")
+
+
+def test_it_is_the_question_that_the_steps_were_made_of(tmp_path: Path) -> None:
+    made, case = shown()
+    places = [hop.passage for hop in made.decomposition]
+    assert places != [hop.passage for hop in HOPS]  # else the test would show nothing
+    (found,) = with_annotations([case], written(tmp_path, QUESTION))
+    assert found.question == made
+    assert (found.id, found.steps, found.gold) == (case.id, case.steps, case.gold)
+
+
+def test_of_a_question_in_both_splits_it_is_that_of_train(tmp_path: Path) -> None:
+    made, case = shown()
+    other = Question("q1", "musique", "", "Where?", "elsewhere", passages=PASSAGES)
+    written(tmp_path, QUESTION)
+    written(tmp_path, other, "validation")
+    (found,) = with_annotations([case], tmp_path)
+    assert found.question == made
+
+
+def test_another_question_of_that_id_is_refused(tmp_path: Path) -> None:
+    _, case = shown()
+    other = Question("q1", "musique", "", "Where?", "Oru", passages=PASSAGES[:5])
+    with pytest.raises(UserError, match="other text or passages"):
+        with_annotations([case], written(tmp_path, other))
