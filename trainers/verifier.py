@@ -148,6 +148,7 @@ def _train(
     trainer, progress = _trainer(recipe, model, weights, data, arguments, work, last)
     held_out = _rows(data.held_out) if data.held_out else None
     before = _loss_before(trainer, held_out, work, last)
+    set_seed(recipe.seed)  # measuring draws, too
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     seconds = progress.seconds
     after = None if held_out is None else trainer.evaluate(held_out)["eval_loss"]
@@ -156,7 +157,11 @@ def _train(
         _save(trainer.model, recipe, weights, work)
         record = {
             **_described(recipe, weights, origin, data),
-            "adapter": {"sha256": _sha256(recipe.output / "adapter_model.safetensors")},
+            "adapter": {
+                "sha256": _sha256(recipe.output / "adapter_model.safetensors"),
+                "dtype": _adapter_dtype(trainer.model),
+            },
+            "optimizer": _optimizer(arguments),
             "run": {
                 "devices": processes.num_processes,
                 "device": torch.cuda.get_device_name() if gpu else f"CPU, {os.cpu_count()} cores",
@@ -210,6 +215,11 @@ def _trainer(
             task_type="CAUSAL_LM",
         ),
     )
+    for weight in trainer.model.parameters():
+        if weight.requires_grad:
+            # TRL rounds a QLoRA adapter to bfloat16, but loads a checkpoint's as float32: a resumed
+            # run would be another. In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
+            weight.data = weight.data.float()
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
     before = 0.0 if last is None else float(checkpoints.read_mark(last)["seconds"])
     progress = Progress(recipe.output / LOG, work, before)
@@ -338,6 +348,22 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
             "prompt": sum(one.prompt for one in data.train),
             "completion": data.completion_tokens,
         },
+    }
+
+
+def _adapter_dtype(model: Any) -> str:
+    (one,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
+    return one.removeprefix("torch.")
+
+
+def _optimizer(arguments: Any) -> dict[str, Any]:
+    """What steps are made with, beside what the recipe says; clipping is of the gradient's norm."""
+    return {
+        "name": str(arguments.optim.value),
+        "betas": [arguments.adam_beta1, arguments.adam_beta2],
+        "epsilon": arguments.adam_epsilon,
+        "clipping": arguments.max_grad_norm,
+        "schedule": str(arguments.lr_scheduler_type.value),
     }
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,17 @@ pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model 
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Sums come out the same in every process, and two on a core don't wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +106,8 @@ def test_it_learns_and_says_what_it_did(recipe: Recipe, whole: Any) -> None:
     assert whole == json.loads((recipe.output / "training.json").read_text())
     assert whole["run"]["steps"] == 6
     assert whole["dataset"]["rows"] == 6
+    assert whole["adapter"]["dtype"] == "float32"
+    assert (whole["optimizer"]["name"], whole["optimizer"]["schedule"]) == ("adamw_torch", "cosine")
     assert str(recipe.output.parent) not in json.dumps(whole)  # folders are nobody's business
     written = {path.name for path in recipe.output.iterdir()}
     adapter = {"adapter_model.safetensors", "adapter_config.json"}
@@ -111,7 +125,7 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.train_verifier", *_options(halved)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -133,15 +147,9 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     (half / "optimizer.pt").write_bytes(b"half")
     resumed = train(halved, resume=True)
     assert 2 <= resumed["run"]["resumed_from_step"] < 7
-    assert [p["step"] for p in resumed["curve"]] == list(range(1, 7))
-    for ours, theirs in zip(resumed["curve"], whole["curve"], strict=True):
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
-        assert ours["learning_rate"] == pytest.approx(theirs["learning_rate"])
-    assert resumed["held_out"] == pytest.approx(whole["held_out"], rel=1e-4)
-    for name, weight in _weights(halved.output).items():
-        expected = _weights(recipe.output)[name]
-        # Not exact: measured 4 % with dropout and 0.7 % without (see the issue's closing note).
-        assert (weight - expected).abs().max() <= 0.1 * expected.abs().max(), name
+    assert resumed["curve"] == whole["curve"]
+    assert resumed["held_out"] == whole["held_out"]
+    assert resumed["adapter"] == whole["adapter"]  # to the last bit
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
 
 
@@ -150,7 +158,7 @@ def test_measuring_before_training_changes_nothing(
 ) -> None:
     """An evaluation makes bitsandbytes repack the weights for a kernel without gradients."""
     alone = train(replace(recipe, output=tmp_path / "alone", held_out=0))
-    assert alone["curve"][0]["grad_norm"] == pytest.approx(whole["curve"][0]["grad_norm"], rel=1e-2)
+    assert alone["curve"] == whole["curve"]
 
 
 def test_the_adapter_loads_in_peft_and_in_our_engine(
@@ -255,9 +263,3 @@ def _options(recipe: Recipe) -> list[str]:
     plain = recipe.plain()
     nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
     return [f"--{k}={v}" for k, v in {**plain, **nested}.items() if v is not None]
-
-
-def _weights(adapter: Path) -> Any:
-    from safetensors.torch import load_file
-
-    return {k: v.float() for k, v in load_file(adapter / "adapter_model.safetensors").items()}
