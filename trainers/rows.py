@@ -267,7 +267,10 @@ def _load(
 
     disable_progress_bar()
     try:
-        found = load_dataset(place, config, split=split, revision=revision)
+        if revision is None:
+            found = _from_folder(Path(place), config, split)
+        else:
+            found = load_dataset(place, config, split=split, revision=revision)
     except Exception as error:  # a missing config or split, damaged files: whatever it raises
         raise UserError(f"{dataset}: no {config} rows of {split} ({one_line(error)})") from None
     if not named:
@@ -278,3 +281,15 @@ def _load(
         {"id": row["id"], **{name: of.int2str(row[name]) for name, of in labels.items()}}
         for row in found
     ]
+
+
+def _from_folder(folder: Path, config: str, split: str) -> Any:
+    """A split's Parquet files as they are now: `load_dataset` would answer from a stale cache."""
+    import pyarrow
+    import pyarrow.parquet
+    from datasets import Dataset
+
+    files = sorted((folder / "data" / config).glob(f"{split}-*.parquet"))
+    if not files:
+        raise FileNotFoundError(f"no data/{config}/{split}-*.parquet in it")
+    return Dataset(pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in files]))

@@ -134,9 +134,13 @@ def _train(
     gpu = torch.cuda.is_available()
     dtype = _dtype(recipe.dtype, gpu)
     arguments = _arguments(recipe, work, accumulation, gpu, dtype)
+    if not gpu:
+        _score_completions_alone()
     processes = PartialState()
     processes.wait_for_everyone()  # the first one has put the work folder in order
     last = checkpoints.last_complete(work)
+    # Read now: newer checkpoints will take its place.
+    resumed = None if last is None else checkpoints.read_mark(last)["step"]
     set_seed(recipe.seed)
     device = processes.local_process_index if gpu else None
     model = load_base(weights, recipe, dtype, device)
@@ -144,6 +148,7 @@ def _train(
     trainer, progress = _trainer(recipe, model, weights, data, arguments, work, last)
     held_out = _rows(data.held_out) if data.held_out else None
     before = _loss_before(trainer, held_out, work, last)
+    set_seed(recipe.seed)  # measuring draws, too
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     seconds = progress.seconds
     after = None if held_out is None else trainer.evaluate(held_out)["eval_loss"]
@@ -152,14 +157,18 @@ def _train(
         _save(trainer.model, recipe, weights, work)
         record = {
             **_described(recipe, weights, origin, data),
-            "adapter": {"sha256": _sha256(recipe.output / "adapter_model.safetensors")},
+            "adapter": {
+                "sha256": _sha256(recipe.output / "adapter_model.safetensors"),
+                "dtype": _adapter_dtype(trainer.model),
+            },
+            "optimizer": _optimizer(arguments),
             "run": {
                 "devices": processes.num_processes,
                 "device": torch.cuda.get_device_name() if gpu else f"CPU, {os.cpu_count()} cores",
                 "dtype": str(dtype).removeprefix("torch."),
                 "accumulation": accumulation,
                 "steps": trainer.state.global_step,
-                "resumed_from_step": None if last is None else checkpoints.read_mark(last)["step"],
+                "resumed_from_step": resumed,
                 "seconds": round(seconds, 1),
                 "seconds_per_step": round(seconds / max(trainer.state.global_step, 1), 3),
                 "tokens": sum(trainer.train_dataset.with_format(None)["length"]),
@@ -206,6 +215,11 @@ def _trainer(
             task_type="CAUSAL_LM",
         ),
     )
+    for weight in trainer.model.parameters():
+        if weight.requires_grad:
+            # TRL rounds a QLoRA adapter to bfloat16, but loads a checkpoint's as float32: a resumed
+            # run would be another. In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
+            weight.data = weight.data.float()
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
     before = 0.0 if last is None else float(checkpoints.read_mark(last)["seconds"])
     progress = Progress(recipe.output / LOG, work, before)
@@ -249,6 +263,18 @@ def _arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: 
         disable_tqdm=True,
         dataloader_pin_memory=gpu,
     )
+
+
+def _score_completions_alone() -> None:
+    """Spare a CPU the vocabulary's scores of every prompt token, as TRL spares a GPU.
+
+    TRL 1.16 leaves masked tokens out of its fused head only where Triton runs; the loss is the
+    same either way. Without this switch of its own (another TRL), training is only slower.
+    """
+    from trl.trainer import utils
+
+    if hasattr(utils, "_use_triton"):
+        utils._use_triton = lambda device: True
 
 
 def _rows(examples: Sequence[Example]) -> Any:
@@ -322,6 +348,22 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
             "prompt": sum(one.prompt for one in data.train),
             "completion": data.completion_tokens,
         },
+    }
+
+
+def _adapter_dtype(model: Any) -> str:
+    (one,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
+    return one.removeprefix("torch.")
+
+
+def _optimizer(arguments: Any) -> dict[str, Any]:
+    """What steps are made with, beside what the recipe says; clipping is of the gradient's norm."""
+    return {
+        "name": str(arguments.optim.value),
+        "betas": [arguments.adam_beta1, arguments.adam_beta2],
+        "epsilon": arguments.adam_epsilon,
+        "clipping": arguments.max_grad_norm,
+        "schedule": str(arguments.lr_scheduler_type.value),
     }
 
 

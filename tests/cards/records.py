@@ -22,7 +22,7 @@ HUB = {"name": "Qwen/Qwen3-8B", "revision": "b968826d9c46dd6066d109eabc6255188de
 def training(**changes: Any) -> dict[str, Any]:
     """``training.json``; a key like ``run.seconds`` changes one figure."""
     made: dict[str, Any] = {
-        "adapter": {"sha256": "bc" * 32},
+        "adapter": {"dtype": "float32", "sha256": "bc" * 32},
         "base_model": {**HUB, "on_hub": True, "source": "Hub"},
         "curve": [
             {"grad_norm": 0.42, "learning_rate": 0.0, "loss": 2.796757, "step": 1},
@@ -39,6 +39,13 @@ def training(**changes: Any) -> dict[str, Any]:
             "version": "v0.3.0",
         },
         "held_out": {"loss_after": 1.393249, "loss_before": 2.520570, "rows": 23},
+        "optimizer": {
+            "betas": [0.91, 0.998],
+            "clipping": 1.25,
+            "epsilon": 1e-08,
+            "name": "adamw_torch",
+            "schedule": "cosine",
+        },
         "libraries": {"peft": "0.21.2", "torch": "2.13.0+cpu", "trl": "1.16.0"},
         "prompt_sha256": "08" * 32,
         "recipe": {

@@ -148,7 +148,7 @@ def test_every_figure_that_is_told_is_read(measured: dict[str, Any]) -> None:
                     unseen.add(path)
             except UserError:
                 pass  # records that do not fit any more
-    told = {"run", "dataset", "tokens", "held_out", "base_model", "adapter"}
+    told = {"run", "dataset", "tokens", "held_out", "base_model", "adapter", "optimizer"}
     left = {path for path in unread if path[0] == "training" and path[1] in told}
     assert left == {("training", "tokens", "prompt")}
     # Baselines are asked of the same rows as the adapter.

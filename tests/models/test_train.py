@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from safe_stepwise.engines.base import Completion, Message, Request
+from safe_stepwise.engines.base import Completion, Message, Request, Sampling
 from safe_stepwise.engines.spec import Model
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
@@ -31,6 +32,17 @@ pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model 
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Sums come out the same in every process, and two on a core don't wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +66,7 @@ def base(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("base") / "tiny"
     config = AutoConfig.from_pretrained(model_folder)
-    small = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
     config.update({**small, **heads, "layer_types": None})
     torch.manual_seed(0)
@@ -72,35 +84,37 @@ def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) ->
         base_model_name="somebody/tiny",
         dataset=str(steps),
         output=tmp_path_factory.mktemp("runs") / "whole",
-        filters=Filters(rows=12),
-        effective_batch=3,
+        filters=Filters(rows=6),
+        effective_batch=2,
         device_batch=1,
         learning_rate=5e-3,
         save_steps=2,
-        held_out=2,
+        held_out=1,
     )
 
 
 @pytest.fixture(scope="module")
 def whole(recipe: Recipe) -> Any:
-    """The record of a run of eight steps that nothing interrupted."""
+    """The record of a run of six steps that nothing interrupted."""
     return train(recipe)
 
 
 def test_it_learns_and_says_what_it_did(recipe: Recipe, whole: Any) -> None:
     losses = [point["loss"] for point in whole["curve"]]
-    assert len(losses) == 8
+    assert len(losses) == 6
     assert whole["held_out"]["loss_after"] < whole["held_out"]["loss_before"]
     assert whole == json.loads((recipe.output / "training.json").read_text())
-    assert whole["run"]["steps"] == 8
-    assert whole["dataset"]["rows"] == 12
+    assert whole["run"]["steps"] == 6
+    assert whole["dataset"]["rows"] == 6
+    assert whole["adapter"]["dtype"] == "float32"
+    assert (whole["optimizer"]["name"], whole["optimizer"]["schedule"]) == ("adamw_torch", "cosine")
     assert str(recipe.output.parent) not in json.dumps(whole)  # folders are nobody's business
     written = {path.name for path in recipe.output.iterdir()}
     adapter = {"adapter_model.safetensors", "adapter_config.json"}
     assert written == {*adapter, "training.json", "log.jsonl", ".work"}
     config = json.loads((recipe.output / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == "somebody/tiny"
-    assert len(config["target_modules"]) == 7
+    assert len({name.rpartition(".")[2] for name in config["target_modules"]}) == 7
 
 
 def test_killed_and_resumed_it_ends_in_the_same_adapter(
@@ -111,7 +125,7 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.train_verifier", *_options(halved)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -133,14 +147,9 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     (half / "optimizer.pt").write_bytes(b"half")
     resumed = train(halved, resume=True)
     assert 2 <= resumed["run"]["resumed_from_step"] < 7
-    assert [p["step"] for p in resumed["curve"]] == list(range(1, 9))
-    for ours, theirs in zip(resumed["curve"], whole["curve"], strict=True):
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
-        assert ours["learning_rate"] == pytest.approx(theirs["learning_rate"])
-    assert resumed["held_out"] == pytest.approx(whole["held_out"], rel=1e-4)
-    for name, weight in _weights(halved.output).items():
-        expected = _weights(recipe.output)[name]
-        assert (weight - expected).abs().max() <= 1e-3 * expected.abs().max(), name
+    assert resumed["curve"] == whole["curve"]
+    assert resumed["held_out"] == whole["held_out"]
+    assert resumed["adapter"] == whole["adapter"]  # to the last bit
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
 
 
@@ -149,7 +158,7 @@ def test_measuring_before_training_changes_nothing(
 ) -> None:
     """An evaluation makes bitsandbytes repack the weights for a kernel without gradients."""
     alone = train(replace(recipe, output=tmp_path / "alone", held_out=0))
-    assert alone["curve"][0]["grad_norm"] == pytest.approx(whole["curve"][0]["grad_norm"], rel=1e-2)
+    assert alone["curve"] == whole["curve"]
 
 
 def test_the_adapter_loads_in_peft_and_in_our_engine(
@@ -171,7 +180,7 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(
     async def said(adapter: Model | None) -> Completion:
         engine = TransformersEngine(Model(str(base)), adapter)
         turns = (Message("user", "Judge the step."),)
-        (completion,) = await engine.generate([Request(turns)])
+        (completion,) = await engine.generate([Request(turns, Sampling(max_tokens=8))])
         await engine.close()
         assert isinstance(completion, Completion)
         return completion
@@ -201,12 +210,12 @@ def test_bad_rows_stop_a_run_before_anything_is_written(
 def test_long_rows_are_an_error_or_left_out_and_counted(recipe: Recipe, base: Path) -> None:
     weights, _ = find_base(str(base))
     every = read_data(recipe, weights)
-    limit = sorted(len(one.tokens) for one in every.train)[7]
+    limit = sorted(len(one.tokens) for one in every.train)[3]
     short = replace(recipe, max_length=limit, held_out=0)
     with pytest.raises(UserError, match=f"more than {limit}.*drop_long: true"):
         read_data(short, weights)
     left = read_data(replace(short, drop_long=True), weights)
-    assert len(left.dropped) + len(left.train) == 12
+    assert len(left.dropped) + len(left.train) == 6
     assert {one.id for one in every.train if len(one.tokens) > limit} == set(left.dropped)
 
 
@@ -221,7 +230,7 @@ def test_a_mask_that_is_not_the_completions_is_found(recipe: Recipe, base: Path)
 
     held = [{"input_ids": list(one.tokens), "labels": one.labels} for one in examples]
     check_masks(held, collate, examples)
-    with pytest.raises(UserError, match="holds 11 rows of 12"):
+    with pytest.raises(UserError, match="holds 5 rows of 6"):
         check_masks(held[:-1], collate, examples)
     unmasked = [*held[:3], {**held[3], "labels": held[3]["input_ids"]}, *held[4:]]
     with pytest.raises(UserError, match=f"row {examples[3].id}"):
@@ -254,9 +263,3 @@ def _options(recipe: Recipe) -> list[str]:
     plain = recipe.plain()
     nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
     return [f"--{k}={v}" for k, v in {**plain, **nested}.items() if v is not None]
-
-
-def _weights(adapter: Path) -> Any:
-    from safetensors.torch import load_file
-
-    return {k: v.float() for k, v in load_file(adapter / "adapter_model.safetensors").items()}
