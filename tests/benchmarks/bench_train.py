@@ -23,12 +23,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from safe_stepwise.errors import UserError
 from scripts.cli import Parser, positive, run, table
 from trainers.base_model import find_base
 from trainers.config import Filters, Recipe
 from trainers.rows import order
 from trainers.verifier import Data, read_data, train
 
+STEP = 8
 TOLERANCE = 1e-3
 """Of a loss: float32 sums in another order stay far below, a wrong mask or cut row far above."""
 WAYS: Mapping[str, Mapping[str, Any]] = {
@@ -51,6 +53,8 @@ def main(arguments: Sequence[str]) -> None:
     add("--rows", type=positive, default=48, metavar="N", help="default 48")
     add("--rounds", type=positive, default=3, metavar="N", help="the median counts (default 3)")
     options = parser.parse_args(arguments)
+    if options.rows < 2 * STEP:
+        raise UserError(f"--rows {options.rows}: has to be {2 * STEP} or more, as step 1 warms up")
     with tempfile.TemporaryDirectory() as folder:
         recipe = Recipe(
             base_model=str(small(Path(folder) / "base")),
@@ -62,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
             lora_dropout=0.0,  # drawn for a batch: its shape would change the loss
             gradient_checkpointing=False,
             epochs=1.0,
-            effective_batch=16,
+            effective_batch=STEP,
             device_batch=4,
             save_steps=10**6,
         )
@@ -102,7 +106,7 @@ def small(folder: Path) -> Path:
 def measure(recipes: Mapping[str, Recipe], rounds: int) -> dict[str, list[dict[str, Any]]]:
     """The records of all rounds; in turns, so that a busy machine slows all alike."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in recipes}
-    for number in range(rounds + 1):
+    for number in range(1, rounds + 1):
         for name, recipe in recipes.items():
             print(f"round {number} of {rounds}: {name}", file=sys.stderr)
             shutil.rmtree(recipe.output, ignore_errors=True)
@@ -110,8 +114,7 @@ def measure(recipes: Mapping[str, Recipe], rounds: int) -> dict[str, list[dict[s
             log = (recipe.output / "log.jsonl").read_text(encoding="utf-8").splitlines()
             seconds = [json.loads(line)["seconds"] for line in log if '"loss"' in line]
             record["seconds"] = seconds[-1] - seconds[0]  # the first step warms up
-            if number:  # and so does the first round
-                runs[name].append(record)
+            runs[name].append(record)
     return runs
 
 
