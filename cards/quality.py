@@ -67,6 +67,8 @@ class Quality:
     version: str | None
     split: str
     limit: int | None
+    max_tokens: int
+    """Of a reply; a longer one was cut, and could not be read."""
     simulated: bool
     """Whether the rows were made without a model in a model's place."""
     prompt: str
@@ -125,6 +127,7 @@ def read_quality(found: Mapping[str, Any]) -> Quality:
         version=steps["version"],
         split=steps["split"],
         limit=steps["limit"],
+        max_tokens=steps["max_tokens"],
         simulated=steps["simulated"],
         prompt=steps["prompt_sha256"],
         level=found["bootstrap"]["level"],

@@ -143,7 +143,8 @@ def _what(found: Mapping[str, Any]) -> str:
         f"{simulated if found['simulated'] else ''}"
         f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
         f"`{steps['name']}`{revision}{' (simulated)' if steps['simulated'] else ''}; "
-        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without."
+        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
+        f"A reply could have {steps['max_tokens']:,} tokens."
     )
 
 

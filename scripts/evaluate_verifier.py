@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from evaluators.verifier_page import SHOWN, agreement_rows, title_of
 from evaluators.verifier_report import PREFIXES, VERDICTS, files, results
 from evaluators.verifier_runs import Run, constant, run_verifier
 from safe_stepwise.engines import client as asking
+from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
@@ -69,13 +71,14 @@ def main(arguments: Sequence[str]) -> None:
             " loop",
             file=sys.stderr,
         )
+    asked = shortened(step_set.requests(cases), options.max_tokens)
+    steps["max_tokens"] = max(request.sampling.max_tokens for request in asked.values())
     with folders.exclusive(options.output):
         cache = ResponseCache(options.cache or default_cache())
         try:
-            runs, spent = ask(specs, cases, cache, options.in_flight)
+            runs, spent = ask(specs, asked, cache, options.in_flight)
         finally:
             cache.close()
-        asked = step_set.requests(cases)
         runs += list(constants(step_set.majority(folder), asked))
         found = results(steps, cases, runs, options.seed)
         write(options.output, files(found, cases, runs))
@@ -111,14 +114,26 @@ def open_steps(source: str, split: str) -> tuple[Path, dict[str, Any]]:
     }
 
 
+def shortened(
+    asked: Mapping[step_set.Asked, Request], tokens: int | None
+) -> Mapping[step_set.Asked, Request]:
+    """The requests, their replies cut after so many tokens (None: as the loop asks)."""
+    if tokens is None:
+        return asked
+    return {
+        key: replace(request, sampling=replace(request.sampling, max_tokens=tokens))
+        for key, request in asked.items()
+    }
+
+
 def ask(
     specs: Sequence[str],
-    cases: Sequence[step_set.StepCase],
+    asked: Mapping[step_set.Asked, Request],
     cache: ResponseCache,
     in_flight: int,
 ) -> tuple[list[Run], list[str]]:
     """The verdicts of each engine, one after the other, and what was spent on them."""
-    asked, runs, spent = step_set.requests(cases), [], []
+    runs, spent = [], []
     for number, spec in enumerate(specs):
         role = f"baseline {number}" if number else "verifier"
         client = asking.Client(open_engine(spec), cache, in_flight, asking.TRIES)
@@ -224,6 +239,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--verified", type=Path, metavar="DIR", help="annotations, for symbolic (build_verified)")
     add("--split", default="test", metavar="NAME", help="of the set (default test)")
     add("--limit", type=positive, metavar="N", help="the first N rows (default: all)")
+    add(
+        "--max-tokens",
+        type=positive,
+        metavar="N",
+        help="cut replies there: an untrained model may go on and on (default: as in the loop)",
+    )
     add(
         "--cache",
         type=Path,

@@ -163,6 +163,7 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
         "sha256": {"test-00000-of-00001.parquet": "ab" * 32},
         "split": "test",
         "limit": None,
+        "max_tokens": 739,
         "prompt_sha256": "08" * 32,
     }
     made: dict[str, Any] = json.loads(json.dumps(results(steps, cases, runs, 0)))

@@ -20,6 +20,7 @@ STEPS = {
     "sha256": {},
     "split": "test",
     "limit": None,
+    "max_tokens": 739,
     "prompt_sha256": "0" * 64,
 }
 
@@ -30,6 +31,10 @@ def page_of(name: str, simulated: bool = False, reply: Reply | None = None) -> s
     run = Run(name, "verifier", simulated, dict.fromkeys(asked, said))
     runs = [run, constant("Correct", "no error ever", asked)]
     return files(results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
+
+
+def test_it_says_how_long_a_reply_could_be() -> None:
+    assert "could have 739 tokens" in page_of("m")
 
 
 def test_it_says_what_was_measured() -> None:

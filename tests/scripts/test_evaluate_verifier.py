@@ -132,6 +132,21 @@ def test_gold_verdicts_measure_one(built: Path, gold: dict[str, str], tmp_path: 
     assert "imulated" not in (tmp_path / "out" / "verifier_quality.md").read_text()
 
 
+def test_replies_may_be_cut_and_it_is_said(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    sent: list[Any] = []
+
+    def reply(body: Mapping[str, Any]) -> str:
+        sent.append(body.get("max_completion_tokens", body.get("max_tokens")))
+        return oracle(gold)(body)
+
+    with MockServer(reply) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="3", **{"max-tokens": "77"}))
+    assert set(sent) == {77}
+    assert read(tmp_path / "out")["steps"]["max_tokens"] == 77
+
+
 def test_unreadable_replies_are_counted_and_never_right(
     built: Path, gold: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
