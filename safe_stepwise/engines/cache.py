@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tenacity import retry, retry_if_exception, stop_after_delay
+from tenacity.wait import wait_random
+
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -50,7 +53,7 @@ class ResponseCache:
             self._db = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            self._db.execute("pragma journal_mode = wal")
+            self._use_wal()
             # Survives a killed process; only a power cut may lose the last replies.
             self._db.execute("pragma synchronous = normal")
             self._db.execute(_TABLE)
@@ -88,6 +91,16 @@ class ResponseCache:
                 )
         except sqlite3.Error as error:
             raise UserError(f"{self.path}: cannot be written ({error})") from error
+
+    @retry(
+        retry=retry_if_exception(lambda e: "locked" in str(e)),
+        wait=wait_random(0.01, 0.1),
+        stop=stop_after_delay(_BUSY_S),
+        reraise=True,
+    )
+    def _use_wal(self) -> None:
+        """Of several who open a new file at once SQLite lets one switch and sends the rest away."""
+        self._db.execute("pragma journal_mode = wal")
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
         query = "select text, finish, prompt, cached, completion from completions where key = ?"

@@ -5,9 +5,11 @@ import multiprocessing
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
@@ -137,6 +139,19 @@ def test_several_processes_write_one_file(tmp_path: Path) -> None:
     cache = ResponseCache(path)
     assert len(cache) == 200
     assert all(stored(cache, n) for n in range(200))
+
+
+def test_a_new_file_is_opened_by_several_at_once(tmp_path: Path) -> None:
+    """SQLite sends all but one away who switch a file to WAL at the same time."""
+    for number in range(40):
+        barrier = Barrier(8)
+
+        def opened(file: Path = tmp_path / f"{number}.sqlite", start: Barrier = barrier) -> bool:
+            start.wait()
+            return len(ResponseCache(file)) == 0
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(ended.result() for ended in [pool.submit(opened) for _ in range(8)])
 
 
 def _write_and_tell(path: str, told: str, start: int) -> None:
