@@ -247,7 +247,9 @@ def _answers(row: Mapping[str, Any]) -> list[str]:
             raise RowError("references is empty")
         return [fields.filled_text(one, "reference") for one in said]
     aliases = fields.items(row.get("aliases") or [], "aliases")
-    if not isinstance(row.get("answer"), str) or not row["answer"].strip():
+    if row.get("answer") is not None and not isinstance(row["answer"], str):
+        raise RowError("answer is no text: write it in quotation marks")
+    if not (row.get("answer") or "").strip():
         raise RowError("neither answer nor references: what counts as right has to be known")
     return [fields.text(row["answer"], "answer"), *(fields.text(a, "alias") for a in aliases)]
 

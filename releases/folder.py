@@ -107,7 +107,7 @@ def read_release(root: Path, namespace: str) -> Release:
         raw = (root / LOCK).read_bytes()
         lock = json.loads(raw)
         version, _ = lock["version"], lock["files"].items()
-    except FileNotFoundError:
+    except OSError:
         raise UserError(
             f"{root}: has no {LOCK}, so it is no finished release; make one with "
             "python -m scripts.regenerate MANIFEST --output DIR"

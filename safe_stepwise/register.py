@@ -64,6 +64,7 @@ def register() -> Path:
     """
     from evaluate.loading import files_to_hash, init_dynamic_modules
 
+    module = source()
     try:
         folder = Path(init_dynamic_modules(), FOLDER)
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def register() -> Path:
             made = Path(work) / "module"
             made.mkdir()
             (made / "__init__.py").touch()
-            (made / f"{NAME}.py").write_text(source(), encoding="utf-8")
+            (made / f"{NAME}.py").write_text(module, encoding="utf-8")
             target = folder / files_to_hash([str(made / f"{NAME}.py")])
             for other in registered():
                 shutil.rmtree(other.parent)

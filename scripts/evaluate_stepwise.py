@@ -136,9 +136,28 @@ def questions(options: argparse.Namespace) -> Questions:
     )
     if found.skipped:
         warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
+    _refuse_symbolic(options, found)
     if not options.drop_gold:
         return found
+    if without := sum(not question.gold for question in found.questions):
+        told = f"--drop-gold: {without} of {len(found.questions)} questions mark no gold passage"
+        if without == len(found.questions):
+            raise UserError(f'{told}; give passages "is_gold": true')
+        warn(f"{told}, and stay whole")
     return replace(found, questions=tuple(map(without_last_gold, found.questions)))
+
+
+def _refuse_symbolic(options: argparse.Namespace, asked: Questions) -> None:
+    if any(q.evidence or q.decomposition or q.supporting_facts for q in asked.questions):
+        return
+    for option in ("generator", "verifier"):
+        named = getattr(options, option) or []
+        for spec in [named] if isinstance(named, str) else named:
+            if spec.partition(":")[0] == "symbolic":
+                raise UserError(
+                    f"--{option} symbolic goes by annotations, which these questions lack; name a "
+                    "model, or take questions of a benchmark"
+                )
 
 
 @dataclass(frozen=True, slots=True)

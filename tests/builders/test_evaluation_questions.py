@@ -85,6 +85,7 @@ def test_own_rows_need_little(tmp_path: Path) -> None:
         ({"question": "Where?"}, "no passages; a row is"),
         ({**OWN, "id": "b", "question": " "}, "question is empty"),
         ({**OWN, "id": "b", "answer": None}, "neither answer nor references"),
+        ({**OWN, "id": "b", "answer": 5}, "answer is no text: write it in quotation marks"),
         ({**OWN, "id": "b", "references": []}, "references is empty"),
         ({**OWN, "id": "b", "references": "Marn"}, "references is a string"),
         ({**OWN, "id": "b", "passages": []}, "passages is empty"),

@@ -178,6 +178,22 @@ def test_what_failed_for_good_is_reported_and_asked_again(
     assert contents(tmp_path / "fresh") == contents(tmp_path / "out")
 
 
+def test_own_questions_without_annotations_are_refused_where_they_are_needed(
+    tmp_path: Path,
+) -> None:
+    options = arguments(own(tmp_path / "own.jsonl", 3), tmp_path / "out", "--method=safe")
+    symbolic = ["--generator=symbolic", "--verifier=symbolic"]
+    with pytest.raises(UserError, match="--generator symbolic goes by annotations"):
+        evaluate_stepwise.main([*options, *symbolic])
+    model = [
+        "--generator=openai:m@http://127.0.0.1:1/v1",
+        "--verifier=openai:v@http://127.0.0.1:1/v1",
+    ]
+    with pytest.raises(UserError, match="--drop-gold: 3 of 3 questions mark no gold passage"):
+        evaluate_stepwise.main([*options, *model, "--drop-gold"])
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_run_in_which_all_failed_writes_nothing(tmp_path: Path, quick_retries: None) -> None:
     file = own(tmp_path / "own.jsonl", 4)
     with MockServer(Stepper(), status=404) as server:

@@ -266,6 +266,13 @@ def test_files_must_be_as_locked(release: Path) -> None:
     assert f"extra.py: not in {LOCK}" in refused(release)
 
 
+def test_what_is_no_release_folder_is_refused(release: Path) -> None:
+    assert "so it is no finished release" in refused(release / "release.lock.json")
+    (release / "release.lock.json").unlink()
+    (release / "release.lock.json").mkdir()
+    assert "so it is no finished release" in refused(release)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
