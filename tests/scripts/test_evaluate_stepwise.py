@@ -48,6 +48,9 @@ def own(path: Path, number: int) -> Path:
     return path
 
 
+MODEL = "--generator=openai:m@http://127.0.0.1:1/v1"
+
+
 def arguments(questions: object, output: Path, *more: str, **changes: str) -> list[str]:
     options = {
         "questions": str(questions),
@@ -325,7 +328,7 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
         (["--method=no_verification", "--generator=symbolic", "--max-steps=0"], "from 1 on"),
         (["--method=no_verification", "--generator=symbolic", "--max-steps=3,"], "from 1 on"),
         (["--method=no_verification", "--generator=symbolic", "--feedback=ful"], "did you mean"),
-        (["--method=no_verification", "--generator=symbolic", "--corpus=none"], "--corpus none"),
+        (["--method=no_verification", MODEL, "--corpus=none"], "--corpus none"),
         (["--generator=symbolic"], "--method"),
     ],
 )
