@@ -188,10 +188,7 @@ def test_own_questions_without_annotations_are_refused_where_they_are_needed(
     symbolic = ["--generator=symbolic", "--verifier=symbolic"]
     with pytest.raises(UserError, match="--generator symbolic goes by annotations"):
         evaluate_stepwise.main([*options, *symbolic])
-    model = [
-        "--generator=openai:m@http://127.0.0.1:1/v1",
-        "--verifier=openai:v@http://127.0.0.1:1/v1",
-    ]
+    model = [MODEL, "--verifier=openai:v@http://127.0.0.1:1/v1"]
     with pytest.raises(UserError, match="--drop-gold: 3 of 3 questions mark no gold passage"):
         evaluate_stepwise.main([*options, *model, "--drop-gold"])
     assert not (tmp_path / "out").exists()
