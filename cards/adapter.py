@@ -15,8 +15,9 @@ from typing import Any
 from cards.base_model import Base, License, repo_name
 from cards.cards import SourceCard, sources_of
 from cards.pages import fill, headed, hub_id, line
-from cards.quality import MEASURES, Quality, eval_results, read_quality
+from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
+from safe_stepwise.measures import MEASURES
 
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)

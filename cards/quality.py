@@ -7,19 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.measures import MEASURES
 
-MEASURES: Mapping[str, tuple[str, str]] = {
-    "accuracy": ("accuracy", "Error-type accuracy"),
-    "macro_f1": ("f1", "Error-type macro F1"),
-    "error_precision": ("precision", "Error detection precision"),
-    "error_recall": ("recall", "Error detection recall"),
-    "error_f1": ("f1", "Error detection F1"),
-    "first_error_erroneous": ("accuracy", "First error found (erroneous trajectories)"),
-    "first_error_correct": ("accuracy", "None flagged (correct trajectories)"),
-    "first_error_f1": ("f1", "First-error localisation F1 (ProcessBench)"),
-    "parse_rate": ("accuracy", "Readable replies"),
-}
-"""Each measure's metric on the Hub and its title, as ``evaluators.verifier_quality`` has them."""
 _COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 """Measures on which a baseline that is as good gets a line of its own."""
 

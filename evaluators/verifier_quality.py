@@ -28,30 +28,19 @@ percentiles of a bootstrap over questions, as the rows of a question are not ind
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluators.label_agreement import Score
+from safe_stepwise.measures import MEASURES
 from safe_stepwise.taxonomy import CORRECT, labels
 
 UNPARSED, FAILED = "unparsed", "failed"
 LABELS = labels()
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
-MEASURES: Mapping[str, tuple[str, str]] = {
-    "accuracy": ("accuracy", "Error-type accuracy"),
-    "macro_f1": ("f1", "Error-type macro F1"),
-    "error_precision": ("precision", "Error detection precision"),
-    "error_recall": ("recall", "Error detection recall"),
-    "error_f1": ("f1", "Error detection F1"),
-    "first_error_erroneous": ("accuracy", "First error found (erroneous trajectories)"),
-    "first_error_correct": ("accuracy", "None flagged (correct trajectories)"),
-    "first_error_f1": ("f1", "First-error localisation F1 (ProcessBench)"),
-    "parse_rate": ("accuracy", "Readable replies"),
-}
-"""Each measure's type, as a model card names it, and its title."""
 RESAMPLES, LEVEL = 1_000, 0.95
 
 Counts = npt.NDArray[np.float64]

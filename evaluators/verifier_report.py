@@ -11,9 +11,10 @@ from typing import Any
 from evaluators.label_agreement import Score
 from evaluators.step_set import StepCase
 from evaluators.verifier_page import confusion_csv, confusion_png, page, title_of
-from evaluators.verifier_quality import LEVEL, MEASURES, RESAMPLES, agreement
+from evaluators.verifier_quality import LEVEL, RESAMPLES, agreement
 from evaluators.verifier_runs import Run
 from safe_stepwise.errors import UserError
+from safe_stepwise.measures import MEASURES
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from builders.verifier_steps import VERIFIER_STEPS, build
 from cards import verifier_steps as card
 from safe_stepwise.taxonomy import ERROR_TYPES
 from scripts.build_verified import known_version
-from scripts.cli import Parser, cores, one_of, positive, run, table
+from scripts.cli import Parser, cores, one_of, positive, run, table, warn
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, client_of, spending
 
@@ -80,11 +79,6 @@ def main(arguments: Sequence[str]) -> None:
         # Its account outlives the client, and is owed whatever came of the build.
         if spent := spending(client):
             print(spent)
-
-
-def warn(message: str) -> None:
-    """Say on the error stream what stops nothing."""
-    print(f"note: {message}", file=sys.stderr)
 
 
 def summary(plan: StepsBuild, made: StepStatistics) -> str:

@@ -78,6 +78,11 @@ def price(text: str) -> float:
     return amount
 
 
+def warn(message: str) -> None:
+    """Say on the error stream what stops nothing."""
+    print(f"note: {message}", file=sys.stderr)
+
+
 def cores() -> int:
     """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

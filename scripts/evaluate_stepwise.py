@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from safe_stepwise.generator import FEEDBACK_FORMS
 from safe_stepwise.judge import Judge
 from safe_stepwise.loop import DEFAULT, METHODS, Limits, Method
 from safe_stepwise.running import AT_ONCE
-from scripts.cli import Parser, one_of, positive, run, table
+from scripts.cli import Parser, one_of, positive, run, table, warn
 from scripts.teacher import add_teacher_options, default_cache
 
 EXAMPLES = """
@@ -270,11 +269,6 @@ def _refuse_nothing(plan: Evaluation, runs: Sequence[Run]) -> None:
             f"all {len(outcomes)} trajectories failed and nothing was written; the last: {reason}; "
             "mend that and run the same command again"
         )
-
-
-def warn(message: str) -> None:
-    """Say on the error stream what stops nothing."""
-    print(f"note: {message}", file=sys.stderr)
 
 
 def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:

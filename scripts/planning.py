@@ -60,18 +60,20 @@ def foreseen(manifest: Manifest, plans: list[Build], recipe: Recipe | None) -> l
     ``expected_rows``. Raises ``UserError`` where neither is there.
     """
     known = _expectations()
+    rows = [_rows(manifest, number, plan) for number, plan in enumerate(plans)]
     parts = [
-        _verification(manifest, number, plan, known["verification"])
-        for number, plan in enumerate(plans)
+        _verification(plan, number, known["verification"])
+        for plan, number in zip(plans, rows, strict=True)
     ]
     if (steps := manifest.verifier_steps) is not None:
         parts.append(_steps(manifest, known["verifier_steps"]))
         if recipe is not None:
-            rows = round(steps.composition.rows * (1 - steps.test_share))
-            rows = min(rows, recipe.filters.rows or rows)
-            trained = round(rows * recipe.epochs * known["training"]["tokens_per_row"])
-            parts.append(Part(f"adapter of {recipe.base_model}", rows, trained=trained))
-    return parts + _evaluation(manifest, plans, known["evaluation"])
+            learnt = round(steps.composition.rows * (1 - steps.test_share))
+            learnt = min(learnt, recipe.filters.rows or learnt)
+            trained = round(learnt * recipe.epochs * known["training"]["tokens_per_row"])
+            parts.append(Part(f"adapter of {recipe.base_model}", learnt, trained=trained))
+    validation = [n for plan, n in zip(plans, rows, strict=True) if plan.split == "validation"]
+    return parts + _evaluation(manifest, validation, known["evaluation"])
 
 
 def told(parts: list[Part], speed: Speed) -> str:
@@ -101,10 +103,8 @@ def told(parts: list[Part], speed: Speed) -> str:
     )
 
 
-def _verification(manifest: Manifest, number: int, plan: Build, known: Mapping[str, Any]) -> Part:
-    entry = manifest.builds[number]
-    name = f"verify {entry.benchmark} {entry.split}"
-    rows, teacher = _rows(manifest, number, plan), plan.teacher
+def _verification(plan: Build, rows: int, known: Mapping[str, Any]) -> Part:
+    name, teacher = f"verify {plan.benchmark} {plan.split}", plan.teacher
     if not isinstance(teacher, LLMTeachers):
         return Part(name, rows)
     if _at_hand(plan):
@@ -113,7 +113,7 @@ def _verification(manifest: Manifest, number: int, plan: Build, known: Mapping[s
             sum(getattr(of, what) for of in work) for what in ("calls", "prompt", "completion")
         )
         return Part(name, rows, calls, prompt, prompt, reply)
-    return _times(name, rows, known[entry.benchmark])
+    return _times(name, rows, known[plan.benchmark])
 
 
 def _rows(manifest: Manifest, number: int, plan: Build) -> int:
@@ -148,16 +148,13 @@ def _steps(manifest: Manifest, known: Mapping[str, Any]) -> Part:
     return Part("verifier set", composition.rows, **sums)
 
 
-def _evaluation(manifest: Manifest, plans: list[Build], known: Mapping[str, Any]) -> list[Part]:
+def _evaluation(manifest: Manifest, rows: list[int], known: Mapping[str, Any]) -> list[Part]:
+    """What the loop takes; ``rows`` are those of each validation split."""
     entry = manifest.evaluation
     if entry is None:
         return []
-    samples = [
-        min(_rows(manifest, n, plan), manifest.evaluation_size, entry.limit or 10**9)
-        for n, plan in enumerate(plans)
-        if plan.split == "validation"
-    ]
-    number = sum(samples)
+    most = min(manifest.evaluation_size, entry.limit or manifest.evaluation_size)
+    number = sum(min(of_split, most) for of_split in rows)
     parts = [
         _asked(entry.generator, f"evaluate {method}", number, known[method])
         for method in entry.methods

@@ -40,8 +40,7 @@ from scripts.build_verified import (
     known_split,
 )
 from scripts.build_verifier_steps import summary as steps_summary
-from scripts.build_verifier_steps import warn
-from scripts.cli import Parser, positive, run, table
+from scripts.cli import Parser, positive, run, table, warn
 from scripts.manifest import ADAPTER, BuildEntry, Manifest, read_manifest
 from scripts.planning import Speed, assumed_speed, foreseen, told
 from scripts.release_parts import (

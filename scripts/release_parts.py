@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from safe_stepwise.engines.spec import Model
 from safe_stepwise.engines.weights import find_model
 from safe_stepwise.files import write_atomically
 from scripts import evaluate_stepwise, evaluate_verifier
+from scripts.cli import warn
 from scripts.manifest import ADAPTER, Manifest
 from trainers.base_model import PACKAGE, find_base
 from trainers.config import Recipe, read_recipe
@@ -49,7 +49,7 @@ def make_space(output: Path) -> None:
 def make_adapter(manifest: Manifest, output: Path, cache: list[str]) -> str:
     """Train the adapter or go on training it, measure it if that is asked for, write its card."""
     recipe, folder = recipe_of(manifest, output), output / "adapter"
-    record = train(recipe, resume=True, warn=_note)
+    record = train(recipe, resume=True, warn=warn)
     shutil.rmtree(folder / ".work", ignore_errors=True)
     quality = _quality(manifest, output, cache)
     steps = output / "datasets" / VERIFIER_STEPS / "statistics" / "verifier_steps.json"
@@ -114,7 +114,3 @@ def files(output: Path) -> Iterator[Path]:
 
 def _read(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def _note(message: str) -> None:
-    print(f"note: {message}", file=sys.stderr)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, run
+from scripts.cli import Parser, run, warn
 from trainers.config import keys, known_key, read_recipe
 from trainers.verifier import train
 
@@ -60,11 +60,6 @@ def main(arguments: Sequence[str]) -> None:
         raise SystemExit(130) from None
     if first:
         print(summary(record, recipe.output))
-
-
-def warn(message: str) -> None:
-    """Say on the error stream what stops nothing."""
-    print(f"note: {message}", file=sys.stderr)
 
 
 def summary(record: Mapping[str, Any], output: Path) -> str:
