@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from types import FrameType
 from typing import Any, TypeVar
 
 from safe_stepwise import event_loop
@@ -67,13 +68,23 @@ def _pool(workers: int, own_processes: bool) -> Executor:
 def _without_ctrl_c() -> Iterator[None]:
     """Hold Ctrl-C back for a moment: a worker that is started now never sees it.
 
-    One that got it while it still imports would print a traceback and break the pool.
+    One that got it while it still imports would print a traceback and break the pool; so would one
+    whose parent is interrupted half-way through telling it what to do. The mask is what the worker
+    inherits; the handler is for this process, another thread of which may take the signal.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if held and callable(handler):
+            handler(*held[0])
 
 
 def _first(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
