@@ -7,22 +7,21 @@ verifier set. A figure that one of them lacks is an error, never a guess.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cards.base_model import Base, License, repo_name
+from cards.base_model import Base, License
 from cards.cards import SourceCard, sources_of
 from cards.pages import fill, headed, hub_id, line
 from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
 from safe_stepwise.measures import MEASURES
+from safe_stepwise.release_names import adapter_repo, known_version
 
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's ``--max-lora-rank`` can be."""
-_VERSION = re.compile(r"v\d+\.\d+\.\d+")
 _UNFILTERED: Mapping[str, Any] = {
     "drop_category": None,
     "feedback": "full",
@@ -176,8 +175,7 @@ def adapter_card(
     published: str | None,
 ) -> AdapterCard:
     """The card of one training; arguments and errors as for `adapter`."""
-    if not _VERSION.fullmatch(version):
-        raise UserError(f"version {version!r}: a release is called vMAJOR.MINOR.PATCH, as v1.0.0")
+    known_version(version)
     if steps is not None and steps["version"] != training["dataset"]["version"]:
         raise UserError(
             f"trained on {training['dataset']['version']} of the verifier set, but its statistics "
@@ -190,7 +188,7 @@ def adapter_card(
     played = [data.simulated, *(build["simulated"] for build in builds)]
     played += [] if measured is None else [measured.simulated]
     return AdapterCard(
-        name=repo_name(base.name),
+        name=adapter_repo(base.name),
         version=version,
         base=base,
         license=license,

@@ -64,18 +64,6 @@ class Base:
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
-def repo_name(base: str) -> str:
-    """The adapter's repo, called after its base model.
-
-    >>> repo_name("Qwen/Qwen3-8B")
-    'safe-verifier-Qwen3-8B'
-    """
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
-    if not name:
-        raise UserError(f"base model {base!r} has no name to call the adapter after")
-    return f"safe-verifier-{name}"
-
-
 def license_of(readme: str, model: str) -> License | None:
     """The licence that a base model's own card names, None if it names none that is an id.
 

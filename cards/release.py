@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from cards import verifier_steps
-from cards.base_model import Base, repo_name
+from cards.base_model import Base
 from cards.cards import Config, SourceCard, configs_of, sources_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
+from safe_stepwise.release_names import adapter_repo
 
 VERIFIED, NOISE, STEPS = "safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps"
 ADAPTER, SPACE, REPORT = "adapter", "space", "report"
@@ -225,7 +226,7 @@ def _artifacts(
         found.append(dataset("step-level verifier set", STEPS, steps["verified"], configs))
     if trained is not None:
         license = str(metadata[ADAPTER]["license"])
-        name = repo_name(trained.base.name)
+        name = adapter_repo(trained.base.name)
         found.append(Artifact("verifier adapter", ADAPTER, name, "model", (license,)))
     if SPACE in metadata:
         license = str(metadata[SPACE]["license"])

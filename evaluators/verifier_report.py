@@ -13,8 +13,6 @@ from evaluators.step_set import StepCase
 from evaluators.verifier_page import confusion_csv, confusion_png, page, title_of
 from evaluators.verifier_quality import LEVEL, RESAMPLES, agreement
 from evaluators.verifier_runs import Run
-from safe_stepwise.errors import UserError
-from safe_stepwise.measures import MEASURES
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT
@@ -107,42 +105,6 @@ def prefix_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
                     "simulated": run.simulated,
                 }
             )
-
-
-def model_index(
-    results: Mapping[str, Any], dataset: str | None = None, revision: str | None = None
-) -> list[dict[str, Any]]:
-    """The verifier's measures as arguments of `huggingface_hub.EvalResult`, one a measure.
-
-    Args:
-        results: what ``verifier_quality.json`` holds; only what was measured there gets in.
-        dataset, revision: where the rows are published; if not said, where they were read.
-
-    Raises ``UserError`` for results that may not stand on a card: of a simulated verifier, or with
-    requests that failed.
-    """
-    verifier, steps = results["verifiers"][0], results["steps"]
-    if verifier["simulated"]:
-        raise UserError(f"{verifier['name']}: simulated results go on no model card")
-    if failed := verifier["failed"]:
-        raise UserError(
-            f"{verifier['name']}: {failed:,} requests failed; run evaluate_verifier again first"
-        )
-    place = {
-        "task_type": "text-classification",
-        "task_name": "Step verification",
-        "dataset_type": dataset or steps["name"],
-        "dataset_name": "safe-verifier-steps",
-        "dataset_config": "steps",
-        "dataset_split": steps["split"],
-        "dataset_revision": revision or steps["revision"],
-        "dataset_args": {"rows": verifier["rows"], "questions": verifier["questions"]},
-    }
-    return [
-        {**place, "metric_type": type_, "metric_name": title, "metric_value": round(value, 4)}
-        for name, (type_, title) in MEASURES.items()
-        if (value := verifier["measures"][name]) is not None
-    ]
 
 
 def _type(score: Score) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.release_names import adapter_repo, known_version
 
 LOCK = "release.lock.json"
 README = "README.md"
@@ -23,7 +24,6 @@ KEPT = ".gitattributes"
 COLLECTION = "Stepwise atomic feedback (SAFE)"
 
 Kind = Literal["dataset", "model", "space"]
-_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
 
 
@@ -114,25 +114,13 @@ def read_release(root: Path, namespace: str) -> Release:
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{root / LOCK}: not a lock that scripts.regenerate wrote") from error
-    version_key(version)
+    known_version(version)
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
     taken = tuple(f"{artifact.folder}/" for artifact in artifacts)
     left_out = tuple(path for path in walk(root) if not path.startswith(taken) and path != LOCK)
     return Release(root, version, lock, hashlib.sha256(raw).hexdigest(), artifacts, left_out)
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """A version to sort by. Raises UserError for what is no ``vMAJOR.MINOR.PATCH``.
-
-    >>> version_key("v1.10.0") > version_key("v1.9.0")
-    True
-    """
-    match = _VERSION.fullmatch(str(version))
-    if match is None:
-        raise UserError(f"version {version!r}: a release is called vMAJOR.MINOR.PATCH, as v1.0.0")
-    return tuple(map(int, match.groups()))
 
 
 def walk(folder: Path) -> list[str]:
@@ -146,7 +134,7 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
         ("dataset", name, f"datasets/{name}") for name in DATASETS
     ]
     if (root / "adapter").is_dir():
-        found.append(("model", f"safe-verifier-{_base(root / 'adapter')}", "adapter"))
+        found.append(("model", adapter_repo(_base(root / "adapter")), "adapter"))
     found.append(("space", SPACE, "space"))
     return [
         Artifact(kind, f"{namespace}/{name}", folder, _files(root / folder))
@@ -159,13 +147,9 @@ def _base(adapter: Path) -> str:
     """The base model's own name, of the adapter's configuration."""
     file = adapter / ADAPTER_CONFIG
     try:
-        base = str(json.loads(file.read_text(encoding="utf-8"))["base_model_name_or_path"])
+        return str(json.loads(file.read_text(encoding="utf-8"))["base_model_name_or_path"])
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?") from None
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
-    if not name:
-        raise UserError(f"{file}: base model {base!r} has no name to call the repo after")
-    return name
 
 
 def _files(folder: Path) -> tuple[LocalFile, ...]:

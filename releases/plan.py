@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from releases.folder import Artifact, Release, version_key
+from releases.folder import Artifact, Release
 from releases.hub import Change, Diff, Remote, diff, remote
 from safe_stepwise.errors import UserError
+from safe_stepwise.release_names import version_key
 
 
 @dataclass(frozen=True)

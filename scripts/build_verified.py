@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from builders.statistics import Statistics
 from builders.verified import NOISE_LABELS, VERIFIED, Card, build
 from cards import cards
 from safe_stepwise.errors import UserError
+from safe_stepwise.release_names import known_version
 from scripts.cli import Parser, cores, one_of, positive, price, run, table
 from scripts.teacher import add_teacher_options, client_of, foreseen, known_teacher, spending
 
@@ -108,13 +108,6 @@ def known_split(name: str) -> str:
     if split not in SPLITS:
         raise UserError(f"--split {name}: only {' and '.join(SPLITS)} have the gold annotations")
     return split
-
-
-def known_version(version: str) -> str:
-    """A release version, else ``UserError``."""
-    if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
-        raise UserError(f"--version {version!r}: write it as vMAJOR.MINOR.PATCH, like v0.1.0")
-    return version
 
 
 def replaced(plan: Build) -> str:

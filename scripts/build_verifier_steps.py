@@ -17,8 +17,8 @@ from builders.step_rows import FAILED
 from builders.step_statistics import StepStatistics
 from builders.verifier_steps import VERIFIER_STEPS, build
 from cards import verifier_steps as card
+from safe_stepwise.release_names import known_version
 from safe_stepwise.taxonomy import ERROR_TYPES
-from scripts.build_verified import known_version
 from scripts.cli import Parser, cores, one_of, positive, run, table, warn
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, client_of, spending

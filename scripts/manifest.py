@@ -15,7 +15,7 @@ from builders.step_collect import MAX_LENGTH
 from safe_stepwise.engines.spec import check_spec
 from safe_stepwise.errors import UserError
 from safe_stepwise.loop import METHODS, Method
-from scripts.build_verified import known_version
+from safe_stepwise.release_names import known_version
 from scripts.cli import one_of
 from scripts.teacher import known_teacher
 

@@ -24,7 +24,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
 from safe_stepwise.loop import DEFAULT, Limits
-from scripts.build_verified import known_version
+from safe_stepwise.release_names import known_version
 from scripts.cli import Parser, one_of, positive, run, table
 from scripts.teacher import add_teacher_options, default_cache
 

@@ -15,12 +15,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from huggingface_hub import EvalResult, ModelCardData
-from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from evaluators.step_set import read_cases, requests
 from evaluators.verifier_quality import MEASURES
-from evaluators.verifier_report import model_index
 from safe_stepwise import bar as bars
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
@@ -238,8 +235,6 @@ def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
         lines = (output / name).read_text().splitlines()
         assert lines
         assert all(json.loads(line)["simulated"] for line in lines)
-    with pytest.raises(UserError, match="no model card"):
-        model_index(found)
 
 
 def test_other_annotations_are_refused(built: Path, tmp_path: Path) -> None:
@@ -283,8 +278,6 @@ def test_failed_requests_are_owed(
     assert 0 < first["failed"] <= failed
     assert first["measures"]["accuracy"] == pytest.approx(1 - first["failed"] / first["rows"])
     assert first["measures"]["parse_rate"] == 1
-    with pytest.raises(UserError, match="requests failed; run evaluate_verifier again"):
-        model_index(found)
     with MockServer(oracle(gold), port=server.port) as again:
         main(options)
     assert sum(again.asked.values()) == failed
@@ -318,24 +311,6 @@ def test_a_limit(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
         main(arguments(built, tmp_path / "out", server.spec, limit="7"))
     found = read(tmp_path / "out")
     assert found["verifiers"][0]["rows"] == found["steps"]["limit"] == 7
-
-
-def test_results_fit_a_model_card(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
-    with MockServer(careless(gold)) as server:
-        main(arguments(built, tmp_path / "out", server.spec))
-    found = read(tmp_path / "out")
-    entries = [EvalResult(**e) for e in model_index(found, "ns/safe-verifier-steps", "v1.0.0")]
-    measured = found["verifiers"][0]["measures"]
-    values = {entry.metric_name: entry.metric_value for entry in entries}
-    assert values == {MEASURES[name][1]: round(value, 4) for name, value in measured.items()}
-    (one,) = eval_results_to_model_index("adapter", entries)[0]["results"]
-    assert one["dataset"]["revision"] == "v1.0.0"
-    assert len(one["metrics"]) == len(MEASURES)
-    card = ModelCardData(model_name="adapter", eval_results=entries)
-    assert "model-index" in card.to_yaml()
-    measured["error_precision"] = None
-    assert len(model_index(found)) == len(MEASURES) - 1
-    assert model_index(found)[0]["dataset_type"] == "safe-verifier-steps"
 
 
 @pytest.mark.parametrize(
