@@ -170,12 +170,12 @@ def regenerate(
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
     sources: list[Source] = [plan.teacher for plan in plans]
     sources += [] if maker is None else [maker]
-    for source in sources:
-        source.check()
     skipped = _skipped(manifest, skip_training)
-    if manifest.recipe is not None and "adapter" not in skipped:
-        check_training(recipe_of(manifest, output))
     try:
+        for source in sources:
+            source.check()
+        if manifest.recipe is not None and "adapter" not in skipped:
+            check_training(recipe_of(manifest, output))
         made = [build(replace(plan, **engine), CARDS) for plan in plans]
     finally:
         for source in sources:

@@ -99,7 +99,11 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         def check(self) -> None:
             raise UserError("no server answers")
 
+        def close(self) -> None:
+            closed.append(self.name)
+
     seen: list[Any] = []
+    closed: list[str] = []
 
     def known(*what: Any, **options: Any) -> PlausibleMaker:
         seen.append((what, options))
@@ -110,6 +114,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [(("annotations", 4), {"cache": Path("here.sqlite"), "in_flight": 3})]
+    assert closed  # what was opened to look
     assert not (tmp_path / "out" / "datasets" / "safe-verified-multihop").exists()
 
 
