@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -259,3 +261,36 @@ def test_the_space_asks_for_the_package_of_its_version() -> None:
     for file in ("README.md", "safe_stepwise.py"):
         versions = re.findall(r"\b\d+\.\d+\.\d+\b", (SPACE / file).read_text(encoding="utf-8"))
         assert __version__ in versions
+
+
+def test_the_page_answers(tmp_path: Path) -> None:
+    """As the Hub runs it: from its own folder, by the gradio that its header names or a newer."""
+    gradio = pytest.importorskip("gradio", reason="pip install gradio to open the Space's page")
+    from gradio_client import Client
+
+    header = yaml.safe_load((SPACE / "README.md").read_text().split("---")[1])
+    assert gradio.__version__.split(".")[0] == header["sdk_version"].split(".")[0]
+    space = shutil.copytree(SPACE, tmp_path / "space")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    told = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=space,
+        env={**os.environ, **told},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert "Running on" in next(line for line in process.stdout if line.strip())
+        client = Client(f"http://127.0.0.1:{port}", verbose=False)
+        rows = {"headers": ["", ""], "data": [["the Vel", "Vel; Oru"], ["no", "yes"]]}
+        said = client.predict({**rows, "metadata": None}, "musique", api_name="/scored")
+        assert said == "exact match 0.500, F1 0.500 over 2 answers"
+        nothing = client.predict({**rows, "data": [["", ""]], "metadata": None}, "musique")
+        assert nothing == "there are no predictions: give at least one"
+    finally:
+        process.terminate()
+        process.wait(20)

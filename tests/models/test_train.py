@@ -25,6 +25,7 @@ from scripts import build_verified, build_verifier_steps
 from trainers.base_model import find_base
 from trainers.checkpoints import is_complete
 from trainers.config import Filters, Recipe
+from trainers.merging import merge
 from trainers.rows import check_masks
 from trainers.verifier import read_data, train
 
@@ -153,6 +154,28 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
 
 
+def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path: Path) -> None:
+    """Of what each step is made stays the same; dropout alone is another in another process."""
+    shared = replace(recipe, output=tmp_path / "shared")
+    launch = ("accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1")
+    done = subprocess.run(
+        [sys.executable, "-m", *launch, "--mixed_precision", "no", "--dynamo_backend", "no", "-m",
+         "scripts.train_verifier", *_options(shared)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    record = json.loads((shared.output / "training.json").read_text())
+    assert (record["run"]["devices"], record["run"]["accumulation"]) == (2, 1)
+    assert record["run"]["steps"] == whole["run"]["steps"]
+    ours, theirs = ([point["loss"] for point in one["curve"]] for one in (record, whole))
+    assert ours[0] == pytest.approx(theirs[0], rel=1e-3)  # an adapter begins as nothing
+    assert ours == pytest.approx(theirs, rel=0.05)
+    held_out = record["held_out"]
+    assert held_out["loss_before"] == pytest.approx(whole["held_out"]["loss_before"], rel=1e-3)
+    assert held_out["loss_after"] == pytest.approx(whole["held_out"]["loss_after"], rel=0.05)
+
+
 def test_measuring_before_training_changes_nothing(
     recipe: Recipe, whole: Any, tmp_path: Path
 ) -> None:
@@ -186,6 +209,34 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(
         return completion
 
     assert run(said(Model(str(recipe.output)))).text != run(said(None)).text
+
+
+def test_merged_it_is_base_and_adapter_in_one(
+    recipe: Recipe, whole: Any, base: Path, tmp_path: Path
+) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    weights, merged = find_base(str(base))[0], tmp_path / "merged"
+    merge(weights, recipe.output, merged)
+    merge(weights, recipe.output, merged)  # in the place of the first
+    assert [path.name for path in tmp_path.iterdir()] == ["merged"]
+    assert (merged / "chat_template.jinja").read_text() == (
+        base / "chat_template.jinja"
+    ).read_text()
+    one = AutoModelForCausalLM.from_pretrained(merged)
+    assert one.dtype == torch.bfloat16
+    plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    tokens = torch.arange(20).unsqueeze(0)
+    with torch.inference_mode():
+        before = plain(tokens).logits
+        both = PeftModel.from_pretrained(plain, recipe.output)(tokens).logits
+        apart = (one.float()(tokens).logits - both).abs().max()
+    assert apart < 0.05 * (before - both).abs().max()
+    with pytest.raises(UserError, match="cannot be merged"):
+        merge(weights, tmp_path, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_bad_rows_stop_a_run_before_anything_is_written(
