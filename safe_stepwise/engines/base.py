@@ -37,14 +37,18 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A JSON schema that the reply must have, where the engine can see to it; ``text`` is JSON."""
+    """A JSON schema that the reply must have, where the engine can see to it; ``text`` is JSON.
+
+    The order of its properties is part of it: an engine that sees to it has them written in that
+    order, and a model that was trained on another would be led astray.
+    """
 
     name: str
     text: str
 
     @classmethod
     def of(cls, name: str, schema: Mapping[str, Any]) -> Schema:
-        return cls(name, json.dumps(schema, sort_keys=True))
+        return cls(name, json.dumps(schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ PASSAGES = "\n".join(
 )
 VERDICT = {
     "type": "object",
-    "properties": {"label": {"enum": ["Correct", "Unsupported"]}, "sure": {"type": "boolean"}},
-    "required": ["label", "sure"],
+    "properties": {"sure": {"type": "boolean"}, "label": {"enum": ["Correct", "Unsupported"]}},
+    "required": ["sure", "label"],
     "additionalProperties": False,
 }
 
@@ -166,7 +166,9 @@ def test_a_schema_is_kept_to(server: Server, run: Run) -> None:
         await engine.close()
         return said.text
 
-    jsonschema.validate(json.loads(run(verdict())), VERDICT)
+    said = json.loads(run(verdict()))
+    jsonschema.validate(said, VERDICT)
+    assert list(said) == list(VERDICT["properties"])  # in the order that a verifier was trained on
 
 
 def test_a_model_that_is_not_served_is_a_users_mistake(server: Server, run: Run) -> None:

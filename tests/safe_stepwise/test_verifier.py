@@ -5,8 +5,9 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
+from safe_stepwise.feedback import format_feedback
 from safe_stepwise.prompts import quoted
-from safe_stepwise.records import Passage, Step
+from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import StepError
 from safe_stepwise.taxonomy import MISSING_EVIDENCE, TAXONOMY
 from safe_stepwise.verifier import instructions, prompt_digest, verifier_request
@@ -45,6 +46,10 @@ def test_the_request_is_greedy_and_asks_for_the_settings_schema() -> None:
         assert request.schema is not None
         schema = json.loads(request.schema.text)
         Draft202012Validator.check_schema(schema)
+        # An engine has the keys written in the schema's order: it has to be that of the rows.
+        label, query = (MISSING_EVIDENCE, "q") if incomplete else ("Correct", None)
+        verdict = json.loads(format_feedback(Feedback(label, "d", "g", query)))
+        assert list(schema["properties"]) == list(verdict)
         assert (MISSING_EVIDENCE in schema["properties"]["error_type"]["enum"]) == incomplete
 
 
