@@ -4,6 +4,9 @@ Of each question it asks for a plan and an ideal trajectory, then for one errone
 Nothing is taken on its word: the graph-based checker has to pass every ideal step, and to find in
 an erroneous one exactly the error that was asked for. Ideal steps get the checker's verdicts;
 erroneous ones the model's diagnosis and guidance. What is not kept is `Refused`, with its reason.
+
+Of ``unverifiable`` questions there is no plan to check by: there the model is taken at its word,
+for the ablation that asks what verification is worth (SAFE v2, Table 5).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import asyncio
 import functools
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +36,7 @@ from builders.step_replies import (
 from builders.step_rows import FAILED, Made, Refused, StepRow
 from builders.teachers.llm import IN_FLIGHT, LLMTeachers
 from builders.teachers.replies import UnreadableReply
-from builders.trajectories import TrajectoryError, checked
+from builders.trajectories import TrajectoryError, checked, trusted
 from safe_stepwise import prompts
 from safe_stepwise.checker import Checker
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
@@ -85,6 +88,7 @@ class ModelMaker:
     seed: int = 0
     in_flight: int = IN_FLIGHT
     errors: int = ERRORS
+    unverifiable: bool = False
 
     own_processes = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
@@ -97,7 +101,8 @@ class ModelMaker:
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        return identity([self._engine[1], PROMPTS_DIGEST, self.seed, self.errors])
+        made = [self._engine[1], PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
+        return identity(made)
 
     @property
     def simulated(self) -> bool:
@@ -161,12 +166,14 @@ class ModelMaker:
                 _REPLIES[self].update(replies)
 
     async def _make(self, question: Question, label: Label, replies: Counter[str]) -> Made:
+        checker = None
+        if not self.unverifiable:
+            try:
+                checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+            except PlanError as error:
+                return Made((), (refusal(question, f"no plan: {error}"),))
         try:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-        except PlanError as error:
-            return Made((), (refusal(question, f"no plan: {error}"),))
-        try:
-            return await _Asking(self, checker, replies).make(label)
+            return await _Asking(self, question, checker, replies).make(label)
         except Exception as error:
             error.add_note(f"while making steps of question {question.id!r}")
             raise
@@ -185,11 +192,16 @@ class _NotKept(Exception):
 
 
 class _Asking:
-    """The requests of one question, and what comes of their replies."""
+    """The requests of one question, and what comes of their replies; unchecked if no checker is."""
 
-    def __init__(self, maker: ModelMaker, checker: Checker, replies: Counter[str]) -> None:
-        self.maker, self.checker, self.replies = maker, checker, replies
-        self.question = checker.question
+    def __init__(
+        self,
+        maker: ModelMaker,
+        question: Question,
+        checker: Checker | None,
+        replies: Counter[str],
+    ) -> None:
+        self.maker, self.question, self.checker, self.replies = maker, question, checker, replies
         self.name, self.client = maker.name, maker.client
 
     async def make(self, label: Label) -> Made:
@@ -198,16 +210,21 @@ class _Asking:
         except _NotKept as error:
             return Made((), (refusal(self.question, str(error), error.text),))
         rows = ideal_rows(self.question, steps, verdicts, self.name)
-        chosen = targets(self.checker, steps, self.maker.seed, self.maker.errors)
+        possible = applicable(self.checker, steps) if self.checker else _imaginable(steps)
+        chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
         found = await asyncio.gather(*(self._injected(steps, target) for target in chosen))
-        if follows_plan(self.checker, steps):
-            found += without_evidence(self.checker, steps, self.maker.seed, self.name)
-        else:
-            reason = "the trajectory has another order than the plan"
-            q = self.question
-            found.append(Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason))
+        if self.checker is not None:
+            found += self._without_evidence(self.checker, steps)
         rows += [one for one in found if isinstance(one, StepRow)]
         return Made(tuple(rows), tuple(one for one in found if isinstance(one, Refused)))
+
+    def _without_evidence(
+        self, checker: Checker, steps: Sequence[Step]
+    ) -> Sequence[StepRow | Refused]:
+        if follows_plan(checker, steps):
+            return without_evidence(checker, steps, self.maker.seed, self.name)
+        q, reason = self.question, "the trajectory has another order than the plan"
+        return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
 
     async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Feedback, ...]]:
         reply = await self._ask(trajectory_request(self.question, label))
@@ -218,7 +235,9 @@ class _Asking:
         self.replies[kind] += 1
         try:
             steps = as_trajectory(written)
-            return steps, checked(self.checker, steps)
+            return steps, checked(self.checker, steps) if self.checker else trusted(
+                self.question, steps
+            )
         except TrajectoryError as error:
             raise _NotKept(str(error), " ".join(written)) from None
 
@@ -248,13 +267,10 @@ class _Asking:
             step = as_step(said.step, position)
             if (step.text, step.kind) == (steps[position - 1].text, steps[position - 1].kind):
                 raise StepRefused("the step is the ideal one")
-            verdict = self.checker.check(previous, step)
-            if verdict is None:
-                raise StepRefused("the checker abstains")
-            if verdict.error_type != error_type:
-                raise StepRefused(f"the checker finds {verdict.error_type}")
+            if self.checker is not None:
+                vet(self.checker, previous, step, error_type)
             check_remarks(said, error_type, len(self.question.passages), position)
-            if gives_away(self.checker, previous, step, said.guidance):
+            if self.checker and gives_away(self.checker, previous, step, said.guidance):
                 raise StepRefused("the guidance gives away a later result")
         except StepRefused as error:
             raise _NotKept(str(error), said.step) from None
@@ -281,7 +297,8 @@ def trajectory_request(question: Question, label: Label) -> Request:
         passages=question.gold,
         question=question.question,
         answer=question.answer,
-        path=label.reasoning_path,
+        # Of a path that breaks off, only what a passage states can be read there.
+        path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
     return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", question)
 
@@ -303,23 +320,32 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
     return Request(messages, REPLACING, INJECT.schema, "inject", question)
 
 
-def targets(checker: Checker, steps: Sequence[Step], seed: int, number: int) -> list[Target]:
-    """Errors of different types to ask for, at most ``number``, drawn by question and seed.
+def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:
+    """Raise StepRefused unless the checker finds exactly this error in a step."""
+    verdict = checker.check(previous, step)
+    if verdict is None:
+        raise StepRefused("the checker abstains")
+    if verdict.error_type != error_type:
+        raise StepRefused(f"the checker finds {verdict.error_type}")
+
+
+def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
+    """Errors of different types to ask for, at most ``number``, drawn by question id and seed.
 
     A type is drawn first, then one of the places where it can apply, so that over many questions
     all ten types come up alike.
     """
     places: dict[str, list[Target]] = {}
-    for target in _applicable(checker, steps):
+    for target in possible:
         places.setdefault(target.error_type, []).append(target)
 
     def drawn(error_type: str) -> int:
-        return choice_for(str(seed), checker.question.id, "error", error_type)
+        return choice_for(str(seed), question, "error", error_type)
 
     return [places[t][drawn(t) % len(places[t])] for t in sorted(places, key=drawn)[:number]]
 
 
-def _applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
+def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
     """Every error that can stand in the place of a step of a sound trajectory."""
     facts, last = checker.plan.facts, len(checker.plan.items) - 1
     for position, step in enumerate(steps, 1):
@@ -347,6 +373,14 @@ def _applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
             for name in check_order(step.kind):
                 if name in fitting:
                     yield Target(name, position, step.kind)
+
+
+def _imaginable(steps: Sequence[Step]) -> Iterator[Target]:
+    """Every error that a step of its kind can have, where what came before is not known."""
+    for position, step in enumerate(steps, 1):
+        for name in check_order(step.kind):
+            if position > 1 or name not in ("Redundancy", "Overthinking"):
+                yield Target(name, position, step.kind)
 
 
 def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:

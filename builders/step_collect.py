@@ -54,6 +54,8 @@ class StepsBuild:
     """Questions of a benchmark's split to make steps of; all, if not said."""
     refined: Path | None = None
     """Rows that `refine_verifier_steps` wrote, to join those that are made."""
+    unverifiable: bool = False
+    """Of the questions that could not be verified instead (an ablation: SAFE v2, Table 5)."""
 
     @property
     def work(self) -> Path:
@@ -88,7 +90,8 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     ids = {question_key(question.benchmark, question.id) for question in evaluated}
     index = leakage.Index(map(leakage.document, evaluated))
     builds = verified.of(plan.benchmarks)
-    total = sum(min(b["verified"], plan.pool or b["verified"]) for b in builds)
+    there = [_questions_of(plan, build) for build in builds]
+    total = sum(min(number, plan.pool or number) for number in there)
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
     jobs = _jobs(plan, verified, maker, refined)
@@ -129,6 +132,10 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     _check_outcome(plan, maker, found)
 
 
+def _questions_of(plan: StepsBuild, build: Mapping[str, Any]) -> int:
+    return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
+
+
 def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
     """Raise ``UserError`` where nothing came of the whole work, which is kept."""
     if found.last_failure and not found.passing.total():
@@ -167,11 +174,13 @@ def _jobs(
     folder = plan.work / "shards"
     for benchmark in dict.fromkeys(b["benchmark"] for b in verified.of(plan.benchmarks)):
         for split in splits_of(verified, benchmark):
-            content = rows(verified, benchmark, split, plan.pool, plan.seed)
+            content = rows(verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable)
             while chunk := list(islice(content, CHUNK_QUESTIONS)):
                 keys = [question_key(benchmark, row["id"]) for row in chunk]
                 ours = [row for key in keys for row in refined.pop(key, ())]
-                yield step_job(benchmark, split, chunk, maker, plan.seed, folder, ours)
+                yield step_job(
+                    benchmark, split, chunk, maker, plan.seed, folder, ours, plan.unverifiable
+                )
 
 
 def _again(job: StepJob, known: set[str]) -> list[Refused]:

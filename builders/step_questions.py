@@ -1,4 +1,4 @@
-"""The verified questions that steps are made of, as `build_verified` wrote them."""
+"""The questions that steps are made of, as `build_verified` wrote them: verified, as a rule."""
 
 from __future__ import annotations
 
@@ -87,15 +87,23 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
 
 
 def rows(
-    verified: VerifiedSet, benchmark: str, split: str, pool: int | None, seed: int
+    verified: VerifiedSet,
+    benchmark: str,
+    split: str,
+    pool: int | None,
+    seed: int,
+    unverifiable: bool = False,
 ) -> Iterator[Row]:
-    """The verified rows of a split with their labels; of ``pool``, the first by a draw."""
+    """The verified rows of a split with their labels, or the unverifiable ones instead.
+
+    Of ``pool``, the first by a draw.
+    """
     files = sorted((verified.folder / "data" / f"{benchmark}_labeled").glob(f"{split}-*.parquet"))
-    drawn = None if pool is None else _drawn(files, pool, seed)
+    drawn = None if pool is None else _drawn(files, pool, seed, unverifiable)
     for file in files:
         with pq.ParquetFile(file) as content:
             for batch in content.iter_batches(batch_size=200):
-                kept = batch.filter(pc.equal(batch.column("noise_type"), NONE))
+                kept = batch.filter(_wanted(batch, unverifiable))
                 for row in kept.to_pylist():
                     if drawn is None or row["id"] in drawn:
                         yield row
@@ -143,12 +151,18 @@ def _moved(triple: Triple, places: Mapping[int, int]) -> Triple:
     return replace(triple, passage=places.get(triple.passage))
 
 
-def _drawn(files: Sequence[Path], pool: int, seed: int) -> set[str]:
+def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> set[str]:
     ids: list[str] = []
     for file in files:
-        table = pq.read_table(file, columns=["id", "noise_type"])
-        ids += table.filter(pc.equal(table.column("noise_type"), NONE)).column("id").to_pylist()
+        table = pq.read_table(file, columns=["id", "noise_type", "unverifiable"])
+        ids += table.filter(_wanted(table, unverifiable)).column("id").to_pylist()
     return set(heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_)))
+
+
+def _wanted(rows: Any, unverifiable: bool) -> Any:
+    if unverifiable:
+        return rows.column("unverifiable")
+    return pc.equal(rows.column("noise_type"), NONE)
 
 
 def _check_columns(folder: Path) -> None:

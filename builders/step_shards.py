@@ -52,7 +52,8 @@ class Maker(Source, Protocol):
 class StepJob:
     """One chunk: verified rows of one split, and all that its file depends on.
 
-    ``refined`` are rows of refinement that join those made of the same questions.
+    ``refined`` are rows of refinement that join those made of the same questions; of
+    ``unverifiable`` questions, the maker can do without a reasoning path.
     """
 
     benchmark: str
@@ -62,6 +63,7 @@ class StepJob:
     seed: int
     path: Path
     refined: tuple[StepRow, ...] = ()
+    unverifiable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,12 @@ def step_job(
     seed: int,
     work: Path,
     refined: Sequence[StepRow] = (),
+    unverifiable: bool = False,
 ) -> StepJob:
     """A chunk with its file's name under ``work``."""
     content = [code_digest(), maker.identity, maker.name, benchmark, split, seed, list(rows)]
     path = work / f"{benchmark}-{split}-{identity([*content, *map(asdict, refined)])[:24]}.jsonl.gz"
-    return StepJob(benchmark, split, tuple(rows), maker, seed, path, tuple(refined))
+    return StepJob(benchmark, split, tuple(rows), maker, seed, path, tuple(refined), unverifiable)
 
 
 def process(job: StepJob) -> StepShard:
@@ -110,7 +113,7 @@ def process(job: StepJob) -> StepShard:
     if shard is not None and shard.settled:
         return shard
     pairs, refused = _pairs(job)
-    asked = [pair for pair in pairs if pair[1].reasoning_path]
+    asked = [pair for pair in pairs if pair[1].reasoning_path or job.unverifiable]
     try:
         made = job.maker.make_all(asked)
     except Exception as error:
@@ -172,7 +175,7 @@ def _pairs(job: StepJob) -> tuple[list[tuple[Question, Label]], list[Refused]]:
             refused.append(Refused(job.benchmark, row["id"], "", None, str(error)))
             continue
         pairs.append((question, label))
-        if not label.reasoning_path:
+        if not (label.reasoning_path or job.unverifiable):
             refused.append(Refused(job.benchmark, row["id"], "", None, NO_PATH))
     return pairs, refused
 

@@ -37,6 +37,8 @@ class StepStatistics:
     seed: int
     teacher: str
     simulated: bool
+    unverifiable: bool
+    """Whether the questions are those that could not be verified, and no step was checked."""
     composition: Composition
     test_share: float
     pool: int | None

@@ -116,6 +116,7 @@ def _build(
         seed=plan.seed,
         teacher=maker.name,
         simulated=maker.simulated,
+        unverifiable=plan.unverifiable,
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,

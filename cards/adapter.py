@@ -65,6 +65,8 @@ class Data:
     sha256: str
     rows: int
     dropped: int
+    plus: tuple[Mapping[str, Any], ...]
+    """Further sets: name, revision, rows, and whether their questions are unverifiable."""
     filters: Mapping[str, Any]
     """The recipe's filters that left something out."""
 
@@ -255,6 +257,7 @@ def _data(training: Mapping[str, Any], published: str | None) -> Data:
         sha256=data["sha256"],
         rows=data["rows"],
         dropped=len(data["dropped_as_long"]),
+        plus=tuple(data["plus"]),
         filters={
             name: filters[name]
             for name in {**_UNFILTERED, **filters}

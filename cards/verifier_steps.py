@@ -69,6 +69,8 @@ class VerifierStepsCard:
     teacher: str
     makes_believe: bool
     """Whether the steps' own teacher only plays a model."""
+    unverifiable: bool
+    """Whether nothing checked the steps, as their questions could not be verified."""
     seed: int
     test_share: float
     pool: int | None
@@ -141,6 +143,7 @@ def verifier_steps_card(
         questions=s["questions"],
         teacher=s["teacher"],
         makes_believe=s["simulated"],
+        unverifiable=s["unverifiable"],
         seed=s["seed"],
         test_share=s["test_share"],
         pool=s["pool"],

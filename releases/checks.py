@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from releases.folder import LOCK, Release
-from releases.leaks import check_leaks
+from releases.leaks import STEPS, check_leaks
 from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
@@ -16,11 +17,12 @@ _AGAIN = "make the release again with scripts.regenerate"
 def check_release(
     release: Release, token: str | None, online: bool, on_file: Callable[[str], None]
 ) -> None:
-    """Digests, cards, secrets, leaks, in this order; the cheapest first.
+    """Unchecked rows, cards, digests, secrets, leaks, in this order; the cheapest first.
 
     ``token`` is the publisher's own, which must be in no file. ``online`` asks the Hub about the
     cards too. ``on_file`` hears of each file that is read. Raises UserError for the first fault.
     """
+    _refuse_unchecked(release)
     for artifact in release.artifacts:
         check_card(artifact, online)
     check_digests(release, on_file)
@@ -33,6 +35,20 @@ def check_release(
                     f"it is real), then {_AGAIN}"
                 )
     check_leaks(release.root)
+
+
+def _refuse_unchecked(release: Release) -> None:
+    """Nobody is to take the rows of an ablation, which nothing checked, for the verifier set."""
+    file = release.root / STEPS / "statistics" / "verifier_steps.json"
+    try:
+        told = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return  # what has to be there, and whole, the lock says
+    if isinstance(told, dict) and told.get("unverifiable"):
+        raise UserError(
+            f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
+            "is for an ablation: take it out of the release"
+        )
 
 
 def check_digests(release: Release, on_file: Callable[[str], None]) -> None:

@@ -17,6 +17,7 @@ from builders.step_rows import FAILED
 from builders.step_statistics import StepStatistics
 from builders.verifier_steps import VERIFIER_STEPS, build
 from cards import verifier_steps as card
+from safe_stepwise.errors import UserError
 from safe_stepwise.release_names import known_version
 from safe_stepwise.taxonomy import ERROR_TYPES
 from scripts.cli import Parser, cores, one_of, positive, run, table, warn
@@ -41,6 +42,11 @@ examples:
   # a model behind any OpenAI-compatible server writes the steps; the checker still has to agree
   python -m scripts.build_verifier_steps --verified build/verified --rows 4000 \\
       --teacher openai:openai/gpt-oss-120b@http://localhost:8000/v1 --output build/steps
+
+  # an ablation: what steps of questions that could not be verified do to a verifier (train_verifier
+  # --plus); a model writes them, and nothing checks them
+  python -m scripts.build_verifier_steps --verified build/verified --rows 2000 --unverifiable \\
+      --teacher openai:openai/gpt-oss-120b@http://localhost:8000/v1 --output build/unverified
 
 The folder --verified is the --output of build_verified, or the datasets folder of a release.
 Questions of its evaluation samples, and near-duplicates of them, are left out. A run that was
@@ -70,8 +76,17 @@ def main(arguments: Sequence[str]) -> None:
         max_length=options.max_length,
         pool=options.pool,
         refined=options.refined,
+        unverifiable=options.unverifiable,
     )
-    maker = known_maker(options.teacher, options.seed, options.cache, options.in_flight)
+    if plan.unverifiable and plan.refined:
+        raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
+    maker = known_maker(
+        options.teacher,
+        options.seed,
+        options.cache,
+        options.in_flight,
+        unverifiable=options.unverifiable,
+    )
     client = client_of(maker)
     try:
         print(summary(plan, build(plan, maker, card.files, warn)))
@@ -163,6 +178,11 @@ def _parser() -> argparse.ArgumentParser:
         help="one of those in --verified; may be repeated (default: all of them)",
     )
     add("--refined", type=Path, metavar="FILE", help="of refine_verifier_steps: rows that join in")
+    add(
+        "--unverifiable",
+        action="store_true",
+        help="of the questions that could not be verified instead; nothing checks their steps",
+    )
     add("--pool", type=positive, metavar="N", help="try N questions of each split (default: all)")
     add("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")

@@ -16,11 +16,13 @@ def known_maker(
     cache: Path | None = None,
     in_flight: int = IN_FLIGHT,
     *,
+    unverifiable: bool = False,
     where: str = "--teacher",
 ) -> Maker:
     """The maker of a spec; raises ``UserError`` for one that there is not.
 
-    Specs, ``cache`` and ``in_flight`` are those of `scripts.teacher`.
+    Specs, ``cache`` and ``in_flight`` are those of `scripts.teacher`. ``unverifiable`` questions
+    want a model, which is taken at its word.
     """
     teachers = known_teacher(spec, cache, in_flight, where=where)
     # Imported here, as they load the vocabulary of templates.
@@ -28,9 +30,14 @@ def known_maker(
     from builders.step_making import AnnotationsMaker
 
     if not isinstance(teachers, LLMTeachers):
+        if unverifiable:
+            raise UserError(
+                f"{where} {spec}: an unverifiable question has no path to write steps of; name a "
+                "model, as openai:MODEL@http://HOST:8000/v1"
+            )
         return AnnotationsMaker(seed)
     if spec.partition(":")[0] == "symbolic":
         raise UserError(
             f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"
         )
-    return ModelMaker(teachers.spec, teachers.cache, seed, in_flight)
+    return ModelMaker(teachers.spec, teachers.cache, seed, in_flight, unverifiable=unverifiable)

@@ -34,6 +34,11 @@ examples:
       --dataset build/steps/safe-verifier-steps --filters.feedback diagnosis \\
       --filters.drop_category Logical --output build/no-logical
 
+  # another: rows of questions that could not be verified beside the others
+  python -m scripts.train_verifier --config trainers/recipes/qwen3-8b.yaml \\
+      --dataset build/steps/safe-verifier-steps --plus build/unverified/safe-verifier-steps \\
+      --output build/plus-unverified
+
 A recipe's keys are the options above; an option takes the place of what the file says. Rows that
 are empty, cut short or too long stop the run before its first step, with their ids. A run that was
 killed goes on from its last complete checkpoint with --resume, and ends in what it would have been.

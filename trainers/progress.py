@@ -24,7 +24,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
     def __init__(self, log: Path, checkpoints: Path, before: float) -> None:
         self.log, self.checkpoints, self.before = log, checkpoints, before
         self.begun = time.monotonic()
-        self.loss = float("nan")
+        self.loss: float | None = None
         self.bar: Any = None
         self.earlier = 0
 
@@ -43,7 +43,8 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         """Move the bar."""
         if self.bar is not None:
             owed = state.max_steps - state.global_step
-            standing = f"loss {self.loss:.4f}, {self.earlier} by an earlier run, {owed} owed"
+            loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
+            standing = f"{loss}{self.earlier} by an earlier run, {owed} owed"
             self.bar.set_postfix_str(standing, refresh=False)
             self.bar.update(state.global_step - self.bar.n)
 

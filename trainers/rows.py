@@ -29,6 +29,8 @@ NAMED = 10
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
+_TOLD = ["id", "benchmark", "question_id", "error_type", "origin"]
+
 Row = Mapping[str, Any]
 
 
@@ -65,18 +67,31 @@ def open_rows(dataset: str, split: str, filters: Filters) -> tuple[Source, list[
     filters that leave nothing.
     """
     source, place = _find(dataset)
-    rows = _load(dataset, place, source.revision, "prompt_completion", split)
+    rows = list(_load(dataset, place, source.revision, "prompt_completion", split))
     for row in rows[:1]:
         if not {"id", "prompt", "completion"} <= set(row):
             raise UserError(f"{dataset}: its prompt_completion lacks id, prompt or completion")
     if filters.drop_category or filters.origins:
-        steps = _load(dataset, place, source.revision, "steps", split, named=True)
-        kept = {row["id"] for row in steps if _stays(row, filters)}
+        kept = {row["id"] for row in labels_of(dataset, split) if _stays(row, filters)}
         rows = [row for row in rows if row["id"] in kept]
     rows = rows[: filters.rows]
     if not rows:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
     return source, [_with_feedback(row, filters.feedback) for row in rows]
+
+
+def labels_of(dataset: str, split: str) -> list[Row]:
+    """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words.
+
+    Raises ``UserError`` as `open_rows` does.
+    """
+    source, place = _find(dataset)
+    found = _load(dataset, place, source.revision, "steps", split).select_columns(_TOLD)
+    named = {name: found.features[name] for name in ("error_type", "origin")}
+    return [
+        {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
+        for row in found
+    ]
 
 
 def fingerprint(rows: Iterable[Row]) -> str:
@@ -258,29 +273,18 @@ def _on_hub(name: str, revision: str) -> Source:
     return Source(name, commit, json.loads(Path(about).read_text(encoding="utf-8")))
 
 
-def _load(
-    dataset: str, place: str, revision: str | None, config: str, split: str, named: bool = False
-) -> list[Row]:
-    """A config's rows; with ``named``, class labels as their names and no texts beside."""
+def _load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
+    """A config's rows of a split as a `datasets.Dataset`."""
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     try:
         if revision is None:
-            found = _from_folder(Path(place), config, split)
-        else:
-            found = load_dataset(place, config, split=split, revision=revision)
+            return _from_folder(Path(place), config, split)
+        return load_dataset(place, config, split=split, revision=revision)
     except Exception as error:  # a missing config or split, damaged files: whatever it raises
         raise UserError(f"{dataset}: no {config} rows of {split} ({one_line(error)})") from None
-    if not named:
-        return list(found)
-    found = found.select_columns(["id", "error_type", "origin"])
-    labels = {name: found.features[name] for name in ("error_type", "origin")}
-    return [
-        {"id": row["id"], **{name: of.int2str(row[name]) for name, of in labels.items()}}
-        for row in found
-    ]
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:

@@ -31,6 +31,7 @@ from safe_stepwise.verifier import prompt_digest
 from trainers import checkpoints
 from trainers.base_model import find_base, load_base
 from trainers.config import FREE, Recipe
+from trainers.plus import Joined, train_rows
 from trainers.rows import (
     Example,
     Source,
@@ -54,6 +55,7 @@ class Data:
     """The rows of a run, checked. ``longest`` is in tokens; ``dropped`` are ids of long rows."""
 
     source: Source
+    joined: Sequence[Joined]
     sha256: str
     train: Sequence[Example]
     held_out: Sequence[Example]
@@ -103,7 +105,7 @@ def read_data(recipe: Recipe, weights: Weights) -> Data:
     Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
     """
     chat = Chat.load(weights)
-    source, rows = open_rows(recipe.dataset, "train", recipe.filters)
+    source, rows, joined = train_rows(recipe)
     train_, bad = tokenize(rows, chat)
     held_out: list[Example] = []
     if recipe.held_out:
@@ -121,7 +123,8 @@ def read_data(recipe: Recipe, weights: Weights) -> Data:
     held_out = [one for one in held_out if one.id not in long]
     if not train_:
         raise UserError(f"{recipe.dataset}: every row has more than {limit} tokens")
-    return Data(source, fingerprint(rows), train_, held_out, longest, limit, sorted(long))
+    sha256 = fingerprint(rows)
+    return Data(source, joined, sha256, train_, held_out, longest, limit, sorted(long))
 
 
 def _train(
@@ -324,6 +327,7 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
     for key in ("dataset", "base_model", "output"):
         if Path(plain[key]).expanduser().is_dir():
             plain[key] = Path(plain[key]).resolve().name
+    plain["plus"] = [one.source.name for one in data.joined]
     about = data.source.about
     return {
         "recipe": plain,
@@ -339,6 +343,15 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
             "sha256": data.sha256,
             "rows": len(data.train),
             "dropped_as_long": list(data.dropped),
+            "plus": [
+                {
+                    "name": one.source.name,
+                    "revision": one.source.revision,
+                    "rows": one.rows,
+                    "unverifiable": bool(one.source.about.get("unverifiable")),
+                }
+                for one in data.joined
+            ],
             **{key: about.get(key) for key in ("version", "teacher", "simulated")},
         },
         "prompt_sha256": prompt_digest(),
@@ -375,7 +388,7 @@ def _curve(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _identity(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
     """All that decides on what is learnt."""
     decisive = {key: value for key, value in recipe.plain().items() if key not in FREE}
-    where = ("base_model", "dataset")  # by content, as a folder may have moved
+    where = ("base_model", "dataset", "plus")  # by content, as a folder may have moved
     kept = {key: value for key, value in decisive.items() if key not in where}
     return kept | {"base_model": weights.revision, "dataset": data.sha256}
 

@@ -113,6 +113,7 @@ class VLLMEngine:
     def _start(self) -> AsyncLLM:
         # Its hundred lines of news would tear the progress bar; set the variable to read them.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+        os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")  # of its child process
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 

@@ -20,6 +20,7 @@ from builders.benchmarks.synthetic import generate, parse_spec
 from builders.model_steps import ModelMaker as Maker
 from builders.model_steps import (
     Target,
+    applicable,
     follows_plan,
     gives_away,
     injection_request,
@@ -38,7 +39,7 @@ from builders.step_replies import (
 from builders.step_rows import Made, Refused, StepRow
 from builders.teachers.annotations import AnnotationsTeacher
 from builders.teachers.replies import UnreadableReply
-from builders.trajectories import TrajectoryError
+from builders.trajectories import TrajectoryError, trusted
 from builders.verification import verify
 from safe_stepwise.checker import Checker
 from safe_stepwise.engines import client
@@ -172,7 +173,57 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
         again.close()
 
 
+# -------------------------------------------------------------- where there is nothing to check by
+
+
+def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path) -> None:
+    (question, label), other = pairs()[0], pairs()[1][0]
+    label = replace(label, noise_type="missing_evidence", reasoning_path=(), knowledge_graph=())
+
+    def trajectory(asked: Asked) -> str:
+        answer = json.loads(asked.found(r"^Answer: (.*)$"))
+        assert "No facts are known beyond the passages" in asked.text
+        steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
+        steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
+        return json.dumps({"plan": ["1: Find it."], "steps": steps})
+
+    def injected(asked: Asked) -> str:
+        kind = asked.found(r"^Write Step \d+ of kind ([A-Za-z ]+)")
+        wrong = "####ANSWER: nobody" if kind == "Final Answer" else "Passage 9 says so"
+        return said(f"Step {asked.position}: {wrong} ({kind})")
+
+    def make(maker: Maker) -> Made:
+        try:
+            return maker.make_all([(question, label)])[0]
+        finally:
+            maker.close()
+
+    with MockServer(Truth((), trajectory, injected)) as server:
+        maker = Maker(server.spec, tmp_path / "cache.sqlite", unverifiable=True)
+        found = make(maker)
+        assert maker.identity != replace(maker, unverifiable=False).identity
+        assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
+    ideal = [row for row in found.rows if row.origin == "ideal"]
+    assert [row.feedback.error_type for row in ideal] == [CORRECT, CORRECT]
+    injected_rows = [row for row in found.rows if row.origin == "injected"]
+    assert len(injected_rows) >= 3
+    types = {row.feedback.error_type for row in injected_rows}
+    assert types <= {entry.name for entry in ERROR_TYPES}
+    assert len(types) == len(injected_rows)
+    assert not any(row.feedback.query for row in found.rows)  # nor evidence to take away
+    with pytest.raises(TrajectoryError, match="no exact match"):
+        trusted(replace(question, answer=other.answer + "x", aliases=()), ideal_steps(ideal))
+
+
+def ideal_steps(rows: list[StepRow]) -> tuple[Step, ...]:
+    return tuple(row.step for row in rows)
+
+
 # ------------------------------------------------------------------------- what is asked for
+
+
+def of(checker: Checker, steps: tuple[Step, ...], seed: int, number: int) -> list[Target]:
+    return targets(checker.question.id, applicable(checker, steps), seed, number)
 
 
 def test_errors_to_ask_for_are_few_seeded_and_of_all_types() -> None:
@@ -180,18 +231,18 @@ def test_errors_to_ask_for_are_few_seeded_and_of_all_types() -> None:
     for question, label in pairs():
         checker = Checker(question, label.reasoning_path, label.knowledge_graph)
         steps = write_trajectory(checker, 0)
-        chosen = targets(checker, steps, 0, 4)
-        assert chosen == targets(checker, steps, 0, 4)
+        chosen = of(checker, steps, 0, 4)
+        assert chosen == of(checker, steps, 0, 4)
         assert len({target.error_type for target in chosen}) == len(chosen) == 4
         counted.update(target.error_type for target in chosen)
-        for target in targets(checker, steps, 0, 99):
+        for target in of(checker, steps, 0, 99):
             _applies(target, steps)
     assert set(counted) == {entry.name for entry in ERROR_TYPES}
     assert min(counted.values()) > 0.5 * counted.total() / 10 - 5
     question, label = pairs()[0]
     checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     steps = write_trajectory(checker, 0)
-    assert len({tuple(targets(checker, steps, seed, 4)) for seed in range(20)}) > 10
+    assert len({tuple(of(checker, steps, seed, 4)) for seed in range(20)}) > 10
 
 
 def _applies(target: Target, steps: tuple[Step, ...]) -> None:
@@ -221,7 +272,7 @@ def test_requests_hold_what_is_needed_and_no_more() -> None:
     assert asked.schema is not None
     checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     steps = write_trajectory(checker, 0)
-    asked_for = [injection_request(question, steps, t) for t in targets(checker, steps, 0, 99)]
+    asked_for = [injection_request(question, steps, t) for t in of(checker, steps, 0, 99)]
     texts = [request.messages[-1].content for request in asked_for]
     assert all(f"Passage {len(question.passages)} (" in text for text in texts)
     heads = {text.partition("\nError: ")[0] for text in texts}

@@ -30,6 +30,7 @@ def training(**changes: Any) -> dict[str, Any]:
         ],
         "dataset": {
             "dropped_as_long": ["aa", "bb", "cc"],
+            "plus": [],
             "name": "safe-verifier-steps",
             "revision": None,
             "rows": 541,

@@ -40,6 +40,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "seed": 5,
         "teacher": "annotations",
         "simulated": False,
+        "unverifiable": False,
         "composition": {"rows": 330, "questions": 77, "ideal": 0.31, "refined": 0},
         "test_share": 0.1,
         "pool": None,

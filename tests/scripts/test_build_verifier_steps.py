@@ -48,7 +48,7 @@ def test_it_builds_and_says_where(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     build_verifier_steps.main(arguments(verified, tmp_path, questions="20", ideal="0.5"))
     said = capsys.readouterr().out
     row = next(line for line in said.splitlines() if line.startswith("synthetic"))
@@ -94,7 +94,7 @@ def test_mistakes_are_user_errors(
     changes: dict[str, str],
     expected: str,
 ) -> None:
-    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     with pytest.raises(UserError, match=expected):
         build_verifier_steps.main(arguments(verified, tmp_path / "out", **changes))
     assert not (tmp_path / "out" / "safe-verifier-steps").exists()

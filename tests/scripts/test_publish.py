@@ -207,6 +207,13 @@ def spoil_guidance(rows: list[dict[str, Any]]) -> None:
     rows[3]["guidance"] += " hf_" + "a1B2" * 9
 
 
+def test_rows_of_an_ablation_are_refused(release: Path) -> None:
+    file = release / STEPS / "statistics" / "verifier_steps.json"
+    write(file, json.dumps({**json.loads(file.read_text()), "unverifiable": True}))
+    lock(release)
+    assert "made with --unverifiable" in refused(release)
+
+
 def test_secrets_are_refused_wherever_they_stand(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,143 @@
+"""The ablation of verification: steps of questions that could not be verified join in training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from safe_stepwise.errors import UserError
+from scripts import build_verified, build_verifier_steps
+from tests.servers.openai_server import MockServer
+from tests.servers.steps import Asked, Truth, said
+from trainers.config import Filters, Recipe
+from trainers.plus import train_rows
+
+SET = "safe-verifier-steps"
+
+
+def trajectory(asked: Asked) -> str:
+    answer = json.loads(asked.found(r"^Answer: (.*)$"))
+    steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
+    steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
+    return json.dumps({"plan": ["1: Find it."], "steps": steps})
+
+
+def injected(asked: Asked) -> str:
+    kind = asked.found(r"^Write Step \d+ of kind ([A-Za-z ]+)")
+    wrong = "####ANSWER: nobody" if kind == "Final Answer" else "Passage 9 says otherwise"
+    return said(f"Step {asked.position}: {wrong} ({kind})")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`verified` and `unverified`: the two sets of the same build of synthetic questions."""
+    root = tmp_path_factory.mktemp("ablation")
+    for split, seed in (("train", 1), ("validation", 2)):
+        build_verified.main(
+            f"--benchmark synthetic --input rows=60,seed={seed},noise=0.5 --split {split} "
+            f"--teacher annotations --output {root} --workers 1 --evaluation-size 3".split()
+        )
+    build_verifier_steps.main(
+        f"--verified {root} --teacher annotations --rows 60 --output {root / 'verified'} "
+        f"--workers 1".split()
+    )
+    with MockServer(Truth((), trajectory, injected)) as server:
+        build_verifier_steps.main(
+            f"--verified {root} --teacher {server.spec} --rows 50 --unverifiable --workers 1 "
+            f"--output {root / 'unverified'} --cache {root / 'cache.sqlite'}".split()
+        )
+    return root
+
+
+def column(built: Path, name: str, column: str, split: str = "*") -> list[str]:
+    files = sorted((built / name / SET / "data" / "steps").glob(f"{split}-*.parquet"))
+    return [value for file in files for value in pq.read_table(file)[column].to_pylist()]
+
+
+def test_each_set_has_questions_of_its_kind_and_says_so(built: Path) -> None:
+    unverifiable: dict[str, bool] = {}
+    for file in (built / "safe-verified-multihop" / "data" / "synthetic_labeled").iterdir():
+        table = pq.read_table(file, columns=["id", "unverifiable"]).to_pydict()
+        unverifiable |= dict(zip(table["id"], table["unverifiable"], strict=True))
+    for name, expected in (("verified", False), ("unverified", True)):
+        ids = column(built, name, "question_id")
+        assert {unverifiable[id_] for id_ in ids} == {expected}
+        folder = built / name / SET
+        told = json.loads((folder / "statistics" / "verifier_steps.json").read_text())
+        assert told["unverifiable"] is expected
+        readme = (folder / "README.md").read_text()
+        assert ("**Unchecked, for an ablation.**" in readme) is expected
+    assert len(column(built, "unverified", "id")) == 50
+    assert not list((built / "unverified" / SET / "data" / "missing_evidence").glob("train-*"))
+
+
+def recipe(built: Path, *plus: str, **filters: Any) -> Recipe:
+    return Recipe(
+        base_model="none",
+        dataset=str(built / "verified" / SET),
+        output=Path("none"),
+        plus=tuple(str(built / name / SET) for name in plus),
+        filters=Filters(**filters),
+    )
+
+
+def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
+    _, alone, none = train_rows(recipe(built))
+    source, rows, (joined,) = train_rows(recipe(built, "unverified"))
+    assert none == []
+    assert rows[: len(alone)] == alone
+    assert joined.rows == len(rows) - len(alone) > 30
+    assert (source.name, joined.source.about["unverifiable"]) == (SET, True)
+    ideal = {"origins": ("ideal",)}
+    _, fewer, (part,) = train_rows(recipe(built, "unverified", **ideal))
+    assert 0 < part.rows < joined.rows
+    assert len(fewer) < len(rows)
+
+
+def test_a_set_named_twice_and_tested_questions_are_refused(built: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="comes 2 times"):
+        train_rows(recipe(built, "verified"))
+    swapped = shutil.copytree(built / "verified", tmp_path / "swapped") / SET / "data"
+    for config in ("steps", "prompt_completion"):
+        (train,) = (swapped / config).glob("train-*")
+        (test,) = (swapped / config).glob("test-*")
+        shutil.copy(test, train)
+    with pytest.raises(UserError, match=r"can't be trained on .*: is of a test question"):
+        train_rows(replace(recipe(built), plus=(str(tmp_path / "swapped" / SET),)))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--teacher annotations", "has no path to write steps of; name a model"),
+        ("--teacher openai:m@http://127.0.0.1:1/v1 --refined x.jsonl", "are of verified questions"),
+    ],
+)
+def test_what_can_not_be_is_a_users_mistake(built: Path, options: str, expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
+        build_verifier_steps.main(
+            f"--verified {built} --rows 9 --unverifiable --output {built / 'x'} {options}".split()
+        )
+
+
+def test_another_teacher_writes_of_the_same_questions(built: Path, tmp_path: Path) -> None:
+    """The weaker teacher of SAFE v2, Table 6: a set of its own, by the same seed."""
+    asked: list[set[str]] = []
+    for name in ("strong", "weak"):
+        teacher = MockServer(Truth((), trajectory, injected), model=name, keep_bodies=True)
+        with teacher as server:
+            build_verifier_steps.main(
+                f"--verified {built} --teacher {server.spec} --rows 12 "
+                f"--unverifiable --workers 1 --pool 15 --output {tmp_path / name} "
+                f"--cache {tmp_path / 'cache.sqlite'}".split()
+            )
+            asked.append({Asked(body).question for body in server.bodies})
+    assert asked[0] == asked[1]
+    strong, weak = (column(tmp_path, name, "teacher") for name in ("strong", "weak"))
+    assert set(strong) != set(weak)

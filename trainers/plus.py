@@ -1,0 +1,48 @@
+"""Rows of further sets that join those of the dataset, for an ablation (SAFE v2, Table 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainers.config import Recipe
+from trainers.rows import Row, Source, labels_of, open_rows, refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A set that joined, and how many of its rows are learnt."""
+
+    source: Source
+    rows: int
+
+
+def train_rows(recipe: Recipe) -> tuple[Source, list[Row], list[Joined]]:
+    """The rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
+
+    Raises ``UserError`` for what `open_rows` does, for a row that comes twice, and for rows of a
+    question that ``dataset`` keeps for its test split.
+    """
+    source, rows = open_rows(recipe.dataset, "train", recipe.filters)
+    joined = []
+    for name in recipe.plus:
+        other, more = open_rows(name, "train", recipe.filters)
+        _refuse_tested(recipe.dataset, name, more)
+        joined.append(Joined(other, len(more)))
+        rows += more
+    counts = Counter(str(row["id"]) for row in rows)
+    twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
+    refuse(twice, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
+    return source, rows, joined
+
+
+def _refuse_tested(dataset: str, plus: str, rows: Sequence[Row]) -> None:
+    tested = {_question(row) for row in labels_of(dataset, "test")}
+    asked = {row["id"]: _question(row) for row in labels_of(plus, "train")}
+    leaked = {str(r["id"]): "is of a test question" for r in rows if asked[r["id"]] in tested}
+    refuse(leaked, plus, f"leave out the questions that {dataset} tests")
+
+
+def _question(row: Row) -> tuple[str, str]:
+    return row["benchmark"], row["question_id"]
