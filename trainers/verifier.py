@@ -263,6 +263,8 @@ def _arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: 
         save_steps=recipe.save_steps,
         save_total_limit=2,  # the older is whole while the newer is written
         report_to=reported,
+        project="safe-stepwise",  # trackio's; on this machine, as no Space is named
+        run_name=recipe.output.resolve().name,
         disable_tqdm=True,
         dataloader_pin_memory=gpu,
     )
