@@ -55,7 +55,7 @@ def test_a_release_of_annotations_costs_nothing(
     total = next(line for line in said.splitlines() if line.startswith("total"))
     assert total.split()[1:5] == ["0", "0", "0", "0"]
     adapter = next(line for line in said.splitlines() if line.startswith("adapter of"))
-    assert "48" in adapter.split()  # what the recipe takes of the set
+    assert "160" in adapter.split()  # what the recipe takes of the set
 
 
 def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:
