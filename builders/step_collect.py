@@ -144,6 +144,11 @@ def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
             f"published; the last: {found.last_failure.rstrip('.')}; mend that and run the same "
             "command again: only what failed is asked"
         )
+    if plan.unverifiable and not found.done:
+        raise UserError(
+            f"{plan.verified}: none of its questions was found unverifiable; give it a build of "
+            "rows that have some"
+        )
     if not found.candidates:
         raise UserError(
             f"{plan.verified}: no row could be made of its {found.done:,} questions "

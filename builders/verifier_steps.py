@@ -71,6 +71,7 @@ def build(
     with folders.exclusive(plan.output):
         folders.recover(plan.output / VERIFIER_STEPS)
         folders.check_version(plan.output / VERIFIER_STEPS, plan.version)
+        _check_kind(plan)
         found = Found()
         try:
             maker.check()
@@ -87,6 +88,18 @@ def build(
             raise
         finally:
             maker.close()
+
+
+def _check_kind(plan: StepsBuild) -> None:
+    """Raise ``UserError`` if checked steps would be put in the place of unchecked ones, or so."""
+    place = plan.output / VERIFIER_STEPS
+    for build in folders.read_statistics(place):
+        if bool(build.get("unverifiable")) != plan.unverifiable:
+            there = "verified" if plan.unverifiable else "unverifiable"
+            raise UserError(
+                f"{place}: holds steps of {there} questions, which these would replace; choose "
+                "another --output"
+            )
 
 
 def _build(

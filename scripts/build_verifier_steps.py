@@ -130,6 +130,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
         lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+    if made.unverifiable:
+        lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
         lines.append(f"refused, with reasons: {refused:,} in {plan.output / REFUSED}")
     if failed := sum(reasons.get(FAILED, 0) for reasons in made.refused.values()):

@@ -29,14 +29,15 @@ def known_maker(
     from builders.model_steps import ModelMaker
     from builders.step_making import AnnotationsMaker
 
+    symbolic = spec.partition(":")[0] == "symbolic"
+    if unverifiable and (symbolic or not isinstance(teachers, LLMTeachers)):
+        raise UserError(
+            f"{where} {spec}: an unverifiable question has no path to write steps of; name a "
+            "model, as openai:MODEL@http://HOST:8000/v1"
+        )
     if not isinstance(teachers, LLMTeachers):
-        if unverifiable:
-            raise UserError(
-                f"{where} {spec}: an unverifiable question has no path to write steps of; name a "
-                "model, as openai:MODEL@http://HOST:8000/v1"
-            )
         return AnnotationsMaker(seed)
-    if spec.partition(":")[0] == "symbolic":
+    if symbolic:
         raise UserError(
             f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"
         )

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from builders import leakage
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
@@ -73,6 +74,8 @@ def test_each_set_has_questions_of_its_kind_and_says_so(built: Path) -> None:
         assert told["unverifiable"] is expected
         readme = (folder / "README.md").read_text()
         assert ("**Unchecked, for an ablation.**" in readme) is expected
+        assert ("counts only if a checker" in readme) is not expected
+        assert ("The checker that guards the labels" in readme) is not expected
     assert len(column(built, "unverified", "id")) == 50
     assert not list((built / "unverified" / SET / "data" / "missing_evidence").glob("train-*"))
 
@@ -116,6 +119,7 @@ def test_a_set_named_twice_and_tested_questions_are_refused(built: Path, tmp_pat
     ("options", "expected"),
     [
         ("--teacher annotations", "has no path to write steps of; name a model"),
+        ("--teacher symbolic", "has no path to write steps of; name a model"),
         ("--teacher openai:m@http://127.0.0.1:1/v1 --refined x.jsonl", "are of verified questions"),
     ],
 )
@@ -141,3 +145,57 @@ def test_another_teacher_writes_of_the_same_questions(built: Path, tmp_path: Pat
     assert asked[0] == asked[1]
     strong, weak = (column(tmp_path, name, "teacher") for name in ("strong", "weak"))
     assert set(strong) != set(weak)
+
+
+def test_one_kind_does_not_take_the_place_of_the_other(built: Path, tmp_path: Path) -> None:
+    before = {file: file.read_bytes() for file in built.rglob("*.parquet")}
+    with pytest.raises(UserError, match=r"holds steps of unverifiable questions.*another --output"):
+        build_verifier_steps.main(
+            f"--verified {built} --teacher annotations --rows 9 --output {built / 'unverified'} "
+            "--workers 1".split()
+        )
+    with (
+        MockServer(Truth((), trajectory, injected)) as server,
+        pytest.raises(UserError, match=r"holds steps of verified questions.*another --output"),
+    ):
+        build_verifier_steps.main(
+            f"--verified {built} --teacher {server.spec} --rows 9 --unverifiable "
+            f"--output {built / 'verified'} --cache {tmp_path / 'c.sqlite'}".split()
+        )
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_build_without_such_questions_says_so(tmp_path: Path) -> None:
+    build_verified.main(
+        f"--benchmark synthetic --input rows=10,seed=3,noise=0 --split train "
+        f"--teacher annotations --output {tmp_path} --workers 1".split()
+    )
+    with (
+        MockServer(Truth((), trajectory, injected)) as server,
+        pytest.raises(UserError, match="none of its questions was found unverifiable"),
+    ):
+        build_verifier_steps.main(
+            f"--verified {tmp_path} --teacher {server.spec} --rows 9 --unverifiable "
+            f"--output {tmp_path / 'x'} --cache {tmp_path / 'c.sqlite'}".split()
+        )
+
+
+def test_a_near_duplicate_of_the_evaluation_sample_is_kept_out(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+
+    def near(_: object, document: object) -> bool:
+        seen.append(document)
+        return len(seen) == 1
+
+    monkeypatch.setattr(leakage.Index, "near", near)
+    with MockServer(Truth((), trajectory, injected)) as server:
+        build_verifier_steps.main(
+            f"--verified {built} --teacher {server.spec} --rows 50 --unverifiable --workers 1 "
+            f"--output {tmp_path} --cache {tmp_path / 'c.sqlite'}".split()
+        )
+    file = tmp_path / SET / "statistics" / "verifier_steps.json"
+    out = json.loads(file.read_text())["kept_out"]["synthetic"]
+    assert out["questions"] == 1
+    assert out["rows"] > 0
