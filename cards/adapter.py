@@ -66,7 +66,7 @@ class Data:
     rows: int
     dropped: int
     plus: tuple[Mapping[str, Any], ...]
-    """Further sets: name, revision, rows, and whether their questions are unverifiable."""
+    """Further sets: name, revision, rows, whether simulated, whether of unverifiable questions."""
     filters: Mapping[str, Any]
     """The recipe's filters that left something out."""
 
@@ -135,7 +135,9 @@ class AdapterCard:
     @property
     def synthetic(self) -> bool:
         """Whether it is known that no row comes from a real benchmark."""
-        return bool(self.sources) and all(source.synthetic for source in self.sources)
+        # Of the sets of plus no sources are known.
+        known = bool(self.sources) and not self.data.plus
+        return known and all(source.synthetic for source in self.sources)
 
 
 def adapter(
@@ -188,6 +190,7 @@ def adapter_card(
     measured = None if quality is None else read_quality(quality)
     builds = () if steps is None else steps["verified"]
     played = [data.simulated, *(build["simulated"] for build in builds)]
+    played += [one["simulated"] for one in data.plus]
     played += [] if measured is None else [measured.simulated]
     return AdapterCard(
         name=adapter_repo(base.name),

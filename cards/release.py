@@ -85,8 +85,8 @@ class Trained:
     seconds: float
     devices: int
     device: str
-    simulated: bool | None
-    """Whether its rows are; None where they do not say."""
+    simulated: bool
+    """Whether any of its rows are known to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def _trained(training: Mapping[str, Any]) -> Trained:
         seconds=run["seconds"],
         devices=run["devices"],
         device=run["device"],
-        simulated=data["simulated"],
+        simulated=any(one["simulated"] for one in (data, *data["plus"])),
     )
 
 

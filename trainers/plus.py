@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainers.config import Recipe
-from trainers.rows import Row, Source, labels_of, open_rows, refuse
+from trainers.rows import Row, Source, fingerprint, labels_of, open_rows, refuse
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A set that joined, and how many of its rows are learnt."""
+    """A set that joined: the ids of its rows that the filters leave, and their SHA-256."""
 
     source: Source
-    rows: int
+    ids: frozenset[str]
+    sha256: str
+
+    @property
+    def rows(self) -> int:
+        """How many joined, long ones too."""
+        return len(self.ids)
 
 
 def train_rows(recipe: Recipe) -> tuple[Source, list[Row], list[Joined]]:
@@ -29,7 +35,8 @@ def train_rows(recipe: Recipe) -> tuple[Source, list[Row], list[Joined]]:
     for name in recipe.plus:
         other, more = open_rows(name, "train", recipe.filters)
         _refuse_tested(recipe.dataset, name, more)
-        joined.append(Joined(other, len(more)))
+        ids = frozenset(str(row["id"]) for row in more)
+        joined.append(Joined(other, ids, fingerprint(more)))
         rows += more
     counts = Counter(str(row["id"]) for row in rows)
     twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}

@@ -89,7 +89,9 @@ def train(
         return done
     weights, origin = find_base(recipe.base_model)
     data = read_data(recipe, weights)
-    if first and data.source.about.get("prompt_sha256", prompt_digest()) != prompt_digest():
+    abouts = (data.source.about, *(one.source.about for one in data.joined))
+    digests = {about.get("prompt_sha256", prompt_digest()) for about in abouts}
+    if first and digests != {prompt_digest()}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     identity = _identity(recipe, weights, data)
     with _exclusive(recipe.output) if first else _nothing():
@@ -345,15 +347,7 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
             "sha256": data.sha256,
             "rows": len(data.train),
             "dropped_as_long": list(data.dropped),
-            "plus": [
-                {
-                    "name": one.source.name,
-                    "revision": one.source.revision,
-                    "rows": one.rows,
-                    "unverifiable": bool(one.source.about.get("unverifiable")),
-                }
-                for one in data.joined
-            ],
+            "plus": [_joined(one, data.train) for one in data.joined],
             **{key: about.get(key) for key in ("version", "teacher", "simulated")},
         },
         "prompt_sha256": prompt_digest(),
@@ -363,6 +357,19 @@ def _described(recipe: Recipe, weights: Weights, origin: str, data: Data) -> dic
             "prompt": sum(one.prompt for one in data.train),
             "completion": data.completion_tokens,
         },
+    }
+
+
+def _joined(one: Joined, train: Sequence[Example]) -> dict[str, Any]:
+    """What a set of ``plus`` is; ``rows`` are those learnt, ``sha256`` is of long ones too."""
+    about = one.source.about
+    return {
+        "name": one.source.name,
+        "revision": one.source.revision,
+        "rows": sum(example.id in one.ids for example in train),
+        "sha256": one.sha256,
+        "unverifiable": bool(about.get("unverifiable")),
+        **{key: about.get(key) for key in ("teacher", "simulated")},
     }
 
 

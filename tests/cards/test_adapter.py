@@ -80,6 +80,31 @@ def test_what_is_not_known_is_not_said() -> None:
     assert "| version | not stated |" in readme(trained=training(**{"dataset.version": None}))
 
 
+def test_rows_of_further_sets_are_told() -> None:
+    one = {"name": "ns/more", "revision": "d" * 40, "rows": 77, "unverifiable": True}
+    more = {**one, "sha256": "ce" * 32, "simulated": False, "teacher": "openai:m"}
+    text = readme(trained=training(**{"dataset.plus": [more]}))
+    assert f"| of these from | ns/more@{'d' * 40}: 77 rows, of questions that could not" in text
+    assert "**For an ablation.**" in text.partition("## Load it")[0]
+    assert "imulated" not in text
+    checked = readme(trained=training(**{"dataset.plus": [{**more, "unverifiable": False}]}))
+    assert "**For an ablation.**" not in checked
+    played = readme(trained=training(**{"dataset.plus": [{**more, "simulated": True}]}))
+    assert "**Simulated data.**" in played
+
+
+def test_what_further_sets_are_made_of_is_not_known(measured: dict[str, Any]) -> None:
+    steps = statistics(examples=[])
+    made_up = [
+        {**build, "source": {**build["source"], "synthetic": True}} for build in steps["verified"]
+    ]
+    steps["verified"] = made_up
+    one = {"name": "more", "revision": None, "rows": 7, "unverifiable": False, "simulated": False}
+    alone, more = training(), training(**{"dataset.plus": [one]})
+    assert "**Synthetic data.**" in readme(trained=alone, steps=steps)
+    assert "**Synthetic data.**" not in readme(trained=more, steps=steps)
+
+
 def test_results_are_of_the_rows_they_were_measured_on(measured: dict[str, Any]) -> None:
     def place(found: dict[str, Any]) -> tuple[str, str | None]:
         (one, *_) = ModelCard(readme(found, published=PUBLISHED)).data.eval_results or []

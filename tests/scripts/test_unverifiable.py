@@ -18,6 +18,8 @@ from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, Truth, said
 from trainers.config import Filters, Recipe
 from trainers.plus import train_rows
+from trainers.rows import Example, fingerprint
+from trainers.verifier import _joined
 
 SET = "safe-verifier-steps"
 
@@ -97,6 +99,11 @@ def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
     assert rows[: len(alone)] == alone
     assert joined.rows == len(rows) - len(alone) > 30
     assert (source.name, joined.source.about["unverifiable"]) == (SET, True)
+    assert joined.sha256 == fingerprint(rows[len(alone) :])
+    dropped = [Example(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
+    told = _joined(joined, dropped)
+    assert (told["rows"], told["sha256"]) == (joined.rows - 1, joined.sha256)
+    assert (told["unverifiable"], told["teacher"][:7]) == (True, "openai:")
     ideal = {"origins": ("ideal",)}
     _, fewer, (part,) = train_rows(recipe(built, "unverified", **ideal))
     assert 0 < part.rows < joined.rows
