@@ -83,7 +83,7 @@ def test_peft_and_vllm_give_the_same_greedy_verdicts(
     """In float32, token for token; in bfloat16 rounding would decide close calls."""
     asked = [
         Request((Message("user", row(number)["prompt"][0]["content"]),), Sampling(max_tokens=80))
-        for number in range(ROWS, ROWS + 8)
+        for number in range(ROWS, ROWS + 4)
     ]
 
     async def said(engine: Engine) -> list[str]:
@@ -112,7 +112,7 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
     from safe_stepwise.engines.weights import find_model
 
     _, rows = open_rows(recipe.dataset, "train", recipe.filters)
-    examples, _ = tokenize(rows, Chat.load(find_model(Model(str(model_folder)))))
+    examples, _ = tokenize(rows[:8], Chat.load(find_model(Model(str(model_folder)))))
     nf4 = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True
     )
