@@ -90,7 +90,7 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
     if found < composition.rows:
         raise UserError(
             f"{composition.rows:,} rows are wanted, but only {found:,} could be made; "
-            f"ask for --rows {found} or fewer, or give it more verified questions"
+            f"ask for --rows {found} or fewer, or give it more questions"
         )
     ids: set[str] = set()
     shortfalls = {}

@@ -153,7 +153,15 @@ def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
         raise UserError(
             f"{plan.verified}: no row could be made of its {found.done:,} questions "
             f"({found.kept_questions.total():,} belong to the evaluation sample)"
+            f"{_commonest(found)}; all reasons are in {plan.work / REFUSED}"
         )
+
+
+def _commonest(found: Found) -> str:
+    if not found.refused:
+        return ""
+    ((_, reason), number), *_ = found.refused.most_common(1)
+    return f"; most often ({number:,}) {reason}"
 
 
 def _standing(found: Found, total: int, maker: Maker) -> str:

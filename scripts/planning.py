@@ -103,6 +103,19 @@ def told(parts: list[Part], speed: Speed) -> str:
     )
 
 
+def lacking(manifest: Manifest, plans: list[Build]) -> list[str]:
+    """What the release can't be made without and is not here, a line each."""
+    owed = [f"{plan.source} is not here" for plan in plans if not _at_hand(plan)]
+    steps = manifest.verifier_steps
+    if steps is not None and steps.composition.refined and steps.refined_from is None:
+        owed.append(
+            f"verifier_steps.refined: {steps.composition.refined} rows come from no file; name it "
+            "as refined_from, or make the release with refined: 0 first and mine them with "
+            "scripts.refine_verifier_steps"
+        )
+    return owed
+
+
 def _verification(plan: Build, rows: int, known: Mapping[str, Any]) -> Part:
     name, teacher = f"verify {plan.benchmark} {plan.split}", plan.teacher
     if not isinstance(teacher, LLMTeachers):

@@ -42,7 +42,7 @@ from scripts.build_verified import (
 from scripts.build_verifier_steps import summary as steps_summary
 from scripts.cli import Parser, positive, run, table, warn
 from scripts.manifest import ADAPTER, BuildEntry, Manifest, read_manifest
-from scripts.planning import Speed, assumed_speed, foreseen, told
+from scripts.planning import Speed, assumed_speed, foreseen, lacking, told
 from scripts.release_parts import (
     README,
     check_training,
@@ -135,7 +135,8 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)
     recipe = recipe_of(manifest, output) if manifest.recipe is not None else None
-    return told(foreseen(manifest, plans, recipe), speed)
+    report = told(foreseen(manifest, plans, recipe), speed)
+    return "\n".join([report, *(f"still owed: {owed}" for owed in lacking(manifest, plans))])
 
 
 def regenerate(
@@ -168,6 +169,8 @@ def regenerate(
     maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
+    elif owed := lacking(manifest, plans=[]):
+        raise UserError(f"{manifest.path}: {owed[0]}")
     sources: list[Source] = [plan.teacher for plan in plans]
     sources += [] if maker is None else [maker]
     skipped = _skipped(manifest, skip_training)

@@ -29,6 +29,7 @@ NAMED = 10
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
+_SET = "safe-verifier-steps"
 _TOLD = ["id", "benchmark", "question_id", "error_type", "origin"]
 
 Row = Mapping[str, Any]
@@ -243,6 +244,8 @@ def _with_feedback(row: Row, keep: str) -> Row:
 def _find(dataset: str) -> tuple[Source, str]:
     """The source, and what `datasets` takes as a path."""
     folder = Path(dataset).expanduser()
+    if (folder / _SET / "data").is_dir():
+        folder /= _SET  # what build_verifier_steps was given as --output
     if folder.is_dir():
         file = folder / "statistics" / "verifier_steps.json"
         about = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
@@ -251,7 +254,7 @@ def _find(dataset: str) -> tuple[Source, str]:
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise UserError(f"{dataset}: no such folder, and no NAMESPACE/NAME@REVISION of the Hub")
     if not at or not revision:
-        raise UserError(f"{dataset}: not pinned; write {name}@COMMIT_OR_TAG")
+        raise UserError(f"{dataset}: no such folder, and not pinned; write {name}@COMMIT_OR_TAG")
     return _on_hub(name, revision), name
 
 

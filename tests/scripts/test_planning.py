@@ -68,3 +68,18 @@ def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:
 
 def vars_of(speed: Speed) -> dict[str, float]:
     return {name: getattr(speed, name) for name in Speed.__dataclass_fields__}
+
+
+def test_what_is_still_owed_is_told_and_stops_the_real_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said = told(capsys, str(RELEASES / "paper.yaml"), "--output", str(tmp_path))
+    owed = [line for line in said.splitlines() if line.startswith("still owed: ")]
+    assert len(owed) == 7  # six files, and the refined rows
+    assert "musique_ans_v1.0_dev.jsonl is not here" in said
+    manifest = tmp_path / "release.yaml"
+    text = (RELEASES / "demo.yaml").read_text().replace("  rows: 600", "  rows: 600\n  refined: 10")
+    manifest.write_text(text)
+    with pytest.raises(UserError, match="refined: 10 rows come from no file; name it as refined_f"):
+        regenerate.main([str(manifest), "--output", str(tmp_path / "out"), "--skip-training"])
+    assert not (tmp_path / "out" / "datasets").exists()
