@@ -130,6 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     either.add_argument("--remove", action="store_true", help="remove the copy again")
     either.add_argument("--check", action="store_true", help="say whether it is there and current")
     options = parser.parse_args(arguments)
+    # transformers, which evaluate imports, would complain twice that there is no torch.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if options.remove:
         print(f"removed from {_folder()}: {remove()}")
     elif options.check:
