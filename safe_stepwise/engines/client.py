@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class Client:
         if pending is None:
             pending = asyncio.ensure_future(self._call(key, request, account))
             self._pending[key] = pending
-            pending.add_done_callback(lambda _: self._pending.pop(key, None))
+            pending.add_done_callback(functools.partial(self._settle, key))
         # Shielded: one who gives up must not take the reply from the others, or from the cache.
         completion = await asyncio.shield(pending)
         account.hits += shared
@@ -103,6 +104,11 @@ class Client:
             for name in Account.__dataclass_fields__:
                 whole[name] += getattr(account, name)
         return Account(**whole)
+
+    def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:
+        self._pending.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # looked at: asyncio would print that of a call nobody waits for
 
     async def _settled(self, request: Request) -> Completion | EngineError:
         try:

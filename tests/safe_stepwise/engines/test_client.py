@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +169,21 @@ def test_a_reply_that_nobody_waits_for_any_more_is_kept() -> None:
     assert asyncio.run(given_up_and_asked_again()).text.startswith("said")
     assert engine.calls == 2
     assert len(cache) == 1
+
+
+def test_a_failure_that_nobody_waits_for_any_more_is_not_printed() -> None:
+    async def give_up() -> list[object]:
+        told: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        asking = asyncio.ensure_future(Client(Failing(EngineError("no"))).ask(ASKED))
+        await asyncio.sleep(0)
+        asking.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        gc.collect()
+        return told
+
+    assert asyncio.run(give_up()) == []
 
 
 def test_what_is_under_way_is_owed() -> None:
