@@ -235,9 +235,9 @@ class _Asking:
         self.replies[kind] += 1
         try:
             steps = as_trajectory(written)
-            return steps, checked(self.checker, steps) if self.checker else trusted(
-                self.question, steps
-            )
+            if self.checker is None:
+                return steps, trusted(self.question, steps)
+            return steps, checked(self.checker, steps)
         except TrajectoryError as error:
             raise _NotKept(str(error), " ".join(written)) from None
 

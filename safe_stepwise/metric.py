@@ -213,7 +213,7 @@ def _specs(
         )
     named = {"generator": generator, "verifier": verifier if method == "safe" else None}
     specs = {who: spec for who, spec in {**named, "judge": judge}.items() if spec is not None}
-    annotated = any(q.evidence or q.decomposition or q.supporting_facts for q in questions)
+    annotated = any(question.is_annotated for question in questions)
     for who in ("generator", "verifier"):
         if not annotated and specs.get(who, "").partition(":")[0] == "symbolic":
             raise UserError(

@@ -93,6 +93,11 @@ class Question:
     decomposition: tuple[Hop, ...] = ()
 
     @property
+    def is_annotated(self) -> bool:
+        """Whether its benchmark says how it is answered, which `symbolic` engines go by."""
+        return bool(self.evidence or self.decomposition or self.supporting_facts)
+
+    @property
     def gold(self) -> tuple[tuple[int, Passage], ...]:
         """The gold passages with their 1-based numbers."""
         return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)

@@ -147,7 +147,7 @@ def questions(options: argparse.Namespace) -> Questions:
 
 
 def _refuse_symbolic(options: argparse.Namespace, asked: Questions) -> None:
-    if any(q.evidence or q.decomposition or q.supporting_facts for q in asked.questions):
+    if any(question.is_annotated for question in asked.questions):
         return
     for option in ("generator", "verifier"):
         named = getattr(options, option) or []

@@ -106,14 +106,20 @@ def told(parts: list[Part], speed: Speed) -> str:
 def lacking(manifest: Manifest, plans: list[Build]) -> list[str]:
     """What the release can't be made without and is not here, a line each."""
     owed = [f"{plan.source} is not here" for plan in plans if not _at_hand(plan)]
+    unmined = no_refined(manifest)
+    return owed if unmined is None else [*owed, unmined]
+
+
+def no_refined(manifest: Manifest) -> str | None:
+    """What to do about refined rows that come from no file; None if there are none such."""
     steps = manifest.verifier_steps
-    if steps is not None and steps.composition.refined and steps.refined_from is None:
-        owed.append(
-            f"verifier_steps.refined: {steps.composition.refined} rows come from no file; name it "
-            "as refined_from, or make the release with refined: 0 first and mine them with "
-            "scripts.refine_verifier_steps"
-        )
-    return owed
+    if steps is None or not steps.composition.refined or steps.refined_from is not None:
+        return None
+    return (
+        f"verifier_steps.refined: {steps.composition.refined} rows come from no file; name it "
+        "as refined_from, or make the release with refined: 0 first and mine them with "
+        "scripts.refine_verifier_steps"
+    )
 
 
 def _verification(plan: Build, rows: int, known: Mapping[str, Any]) -> Part:

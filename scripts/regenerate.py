@@ -42,7 +42,7 @@ from scripts.build_verified import (
 from scripts.build_verifier_steps import summary as steps_summary
 from scripts.cli import Parser, positive, run, table, warn
 from scripts.manifest import ADAPTER, BuildEntry, Manifest, read_manifest
-from scripts.planning import Speed, assumed_speed, foreseen, lacking, told
+from scripts.planning import Speed, assumed_speed, foreseen, lacking, no_refined, told
 from scripts.release_parts import (
     README,
     check_training,
@@ -169,8 +169,8 @@ def regenerate(
     maker = None if entry is None else (makers or known_maker)(entry.teacher, manifest.seed)
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
-    elif owed := lacking(manifest, plans=[]):
-        raise UserError(f"{manifest.path}: {owed[0]}")
+    if unmined := no_refined(manifest):
+        raise UserError(f"{manifest.path}: {unmined}")
     sources: list[Source] = [plan.teacher for plan in plans]
     sources += [] if maker is None else [maker]
     skipped = _skipped(manifest, skip_training)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainers.config import Recipe
@@ -31,10 +30,13 @@ def train_rows(recipe: Recipe) -> tuple[Source, list[Row], list[Joined]]:
     question that ``dataset`` keeps for its test split.
     """
     source, rows = open_rows(recipe.dataset, "train", recipe.filters)
+    tested = {_question(row) for row in labels_of(recipe.dataset, "test")} if recipe.plus else set()
     joined = []
     for name in recipe.plus:
         other, more = open_rows(name, "train", recipe.filters)
-        _refuse_tested(recipe.dataset, name, more)
+        asked = {row["id"]: _question(row) for row in labels_of(name, "train")}
+        leaked = {str(r["id"]): "is of a test question" for r in more if asked[r["id"]] in tested}
+        refuse(leaked, name, f"leave out the questions that {recipe.dataset} tests")
         ids = frozenset(str(row["id"]) for row in more)
         joined.append(Joined(other, ids, fingerprint(more)))
         rows += more
@@ -42,13 +44,6 @@ def train_rows(recipe: Recipe) -> tuple[Source, list[Row], list[Joined]]:
     twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
     refuse(twice, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
     return source, rows, joined
-
-
-def _refuse_tested(dataset: str, plus: str, rows: Sequence[Row]) -> None:
-    tested = {_question(row) for row in labels_of(dataset, "test")}
-    asked = {row["id"]: _question(row) for row in labels_of(plus, "train")}
-    leaked = {str(r["id"]): "is of a test question" for r in rows if asked[r["id"]] in tested}
-    refuse(leaked, plus, f"leave out the questions that {dataset} tests")
 
 
 def _question(row: Row) -> tuple[str, str]:

@@ -73,7 +73,8 @@ def open_rows(dataset: str, split: str, filters: Filters) -> tuple[Source, list[
         if not {"id", "prompt", "completion"} <= set(row):
             raise UserError(f"{dataset}: its prompt_completion lacks id, prompt or completion")
     if filters.drop_category or filters.origins:
-        kept = {row["id"] for row in labels_of(dataset, split) if _stays(row, filters)}
+        labels = _labels(dataset, place, source.revision, split)
+        kept = {row["id"] for row in labels if _stays(row, filters)}
         rows = [row for row in rows if row["id"] in kept]
     rows = rows[: filters.rows]
     if not rows:
@@ -87,7 +88,11 @@ def labels_of(dataset: str, split: str) -> list[Row]:
     Raises ``UserError`` as `open_rows` does.
     """
     source, place = _find(dataset)
-    found = _load(dataset, place, source.revision, "steps", split).select_columns(_TOLD)
+    return _labels(dataset, place, source.revision, split)
+
+
+def _labels(dataset: str, place: str, revision: str | None, split: str) -> list[Row]:
+    found = _load(dataset, place, revision, "steps", split).select_columns(_TOLD)
     named = {name: found.features[name] for name in ("error_type", "origin")}
     return [
         {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}

@@ -51,7 +51,7 @@ from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 from safe_stepwise.writing import write_trajectory
 from scripts.step_maker import known_maker
 from tests.servers.openai_server import MockServer
-from tests.servers.steps import Asked, Pair, Reply, Truth, said
+from tests.servers.steps import Asked, Pair, Reply, Truth, careless, said
 
 ROWS = 60
 
@@ -180,27 +180,17 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
     (question, label), other = pairs()[0], pairs()[1][0]
     label = replace(label, noise_type="missing_evidence", reasoning_path=(), knowledge_graph=())
 
-    def trajectory(asked: Asked) -> str:
-        answer = json.loads(asked.found(r"^Answer: (.*)$"))
-        assert "No facts are known beyond the passages" in asked.text
-        steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
-        steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
-        return json.dumps({"plan": ["1: Find it."], "steps": steps})
-
-    def injected(asked: Asked) -> str:
-        kind = asked.found(r"^Write Step \d+ of kind ([A-Za-z ]+)")
-        wrong = "####ANSWER: nobody" if kind == "Final Answer" else "Passage 9 says so"
-        return said(f"Step {asked.position}: {wrong} ({kind})")
-
     def make(maker: Maker) -> Made:
         try:
             return maker.make_all([(question, label)])[0]
         finally:
             maker.close()
 
-    with MockServer(Truth((), trajectory, injected)) as server:
+    with MockServer(careless(), keep_bodies=True) as server:
         maker = Maker(server.spec, tmp_path / "cache.sqlite", unverifiable=True)
         found = make(maker)
+        first = Asked(server.bodies[0])
+        assert "No facts are known beyond the passages" in first.text
         assert maker.identity != replace(maker, unverifiable=False).identity
         assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
     ideal = [row for row in found.rows if row.origin == "ideal"]

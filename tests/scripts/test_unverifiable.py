@@ -15,26 +15,13 @@ from builders import leakage
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
-from tests.servers.steps import Asked, Truth, said
+from tests.servers.steps import Asked, careless
 from trainers.config import Filters, Recipe
 from trainers.plus import train_rows
 from trainers.rows import Example, fingerprint
 from trainers.verifier import _joined
 
 SET = "safe-verifier-steps"
-
-
-def trajectory(asked: Asked) -> str:
-    answer = json.loads(asked.found(r"^Answer: (.*)$"))
-    steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
-    steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
-    return json.dumps({"plan": ["1: Find it."], "steps": steps})
-
-
-def injected(asked: Asked) -> str:
-    kind = asked.found(r"^Write Step \d+ of kind ([A-Za-z ]+)")
-    wrong = "####ANSWER: nobody" if kind == "Final Answer" else "Passage 9 says otherwise"
-    return said(f"Step {asked.position}: {wrong} ({kind})")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"--verified {root} --teacher annotations --rows 60 --output {root / 'verified'} "
         f"--workers 1".split()
     )
-    with MockServer(Truth((), trajectory, injected)) as server:
+    with MockServer(careless()) as server:
         build_verifier_steps.main(
             f"--verified {root} --teacher {server.spec} --rows 50 --unverifiable --workers 1 "
             f"--output {root / 'unverified'} --cache {root / 'cache.sqlite'}".split()
@@ -141,7 +128,7 @@ def test_another_teacher_writes_of_the_same_questions(built: Path, tmp_path: Pat
     """The weaker teacher of SAFE v2, Table 6: a set of its own, by the same seed."""
     asked: list[set[str]] = []
     for name in ("strong", "weak"):
-        teacher = MockServer(Truth((), trajectory, injected), model=name, keep_bodies=True)
+        teacher = MockServer(careless(), model=name, keep_bodies=True)
         with teacher as server:
             build_verifier_steps.main(
                 f"--verified {built} --teacher {server.spec} --rows 12 "
@@ -162,7 +149,7 @@ def test_one_kind_does_not_take_the_place_of_the_other(built: Path, tmp_path: Pa
             "--workers 1".split()
         )
     with (
-        MockServer(Truth((), trajectory, injected)) as server,
+        MockServer(careless()) as server,
         pytest.raises(UserError, match=r"holds steps of verified questions.*another --output"),
     ):
         build_verifier_steps.main(
@@ -178,7 +165,7 @@ def test_a_build_without_such_questions_says_so(tmp_path: Path) -> None:
         f"--teacher annotations --output {tmp_path} --workers 1".split()
     )
     with (
-        MockServer(Truth((), trajectory, injected)) as server,
+        MockServer(careless()) as server,
         pytest.raises(UserError, match="none of its questions was found unverifiable"),
     ):
         build_verifier_steps.main(
@@ -197,7 +184,7 @@ def test_a_near_duplicate_of_the_evaluation_sample_is_kept_out(
         return len(seen) == 1
 
     monkeypatch.setattr(leakage.Index, "near", near)
-    with MockServer(Truth((), trajectory, injected)) as server:
+    with MockServer(careless()) as server:
         build_verifier_steps.main(
             f"--verified {built} --teacher {server.spec} --rows 50 --unverifiable --workers 1 "
             f"--output {tmp_path} --cache {tmp_path / 'c.sqlite'}".split()

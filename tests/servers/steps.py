@@ -82,5 +82,23 @@ class Truth:
         return said(format_step(row.step), row.feedback.diagnosis, row.feedback.guidance)
 
 
+def careless() -> Truth:
+    """Knows no question: writes one step before the answer it is given, and any error asked for."""
+    return Truth((), _step_and_answer, _any_error)
+
+
+def _step_and_answer(asked: Asked) -> str:
+    answer = json.loads(asked.found(r"^Answer: (.*)$"))
+    steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
+    steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
+    return json.dumps({"plan": ["1: Find it."], "steps": steps})
+
+
+def _any_error(asked: Asked) -> str:
+    kind = asked.found(r"^Write Step \d+ of kind ([A-Za-z ]+)")
+    wrong = "####ANSWER: nobody" if kind == "Final Answer" else "Passage 9 says otherwise"
+    return said(f"Step {asked.position}: {wrong} ({kind})")
+
+
 def said(step: object, diagnosis: str = "It is wrong.", guidance: str = "Read it again.") -> str:
     return json.dumps({"step": step, "diagnosis": diagnosis, "guidance": guidance})
