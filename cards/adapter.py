@@ -16,8 +16,8 @@ from cards.cards import SourceCard, sources_of
 from cards.pages import fill, headed, hub_id, line
 from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
-from safe_stepwise.measures import MEASURES
-from safe_stepwise.release_names import adapter_repo, known_version
+from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.names import adapter_repo, known_version
 
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from safe_stepwise.figures import COLORS, png
+from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
 ORIGIN_COLORS = {"ideal": "#bbbbbb", "injected": "#4477aa", "refined": "#ee7733"}

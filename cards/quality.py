@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.measures import MEASURES
+from safe_stepwise.store.measures import MEASURES
 
 _COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 """Measures on which a baseline that is as good gets a line of its own."""

@@ -17,7 +17,7 @@ from cards.cards import Config, SourceCard, configs_of, sources_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
-from safe_stepwise.release_names import adapter_repo
+from safe_stepwise.store.names import adapter_repo
 
 VERIFIED, NOISE, STEPS = "safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps"
 ADAPTER, SPACE, REPORT = "adapter", "space", "report"

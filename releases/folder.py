@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.release_names import adapter_repo, known_version
+from safe_stepwise.store.names import adapter_repo, known_version
 
 LOCK = "release.lock.json"
 README = "README.md"

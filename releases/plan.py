@@ -9,7 +9,7 @@ from typing import Any
 from releases.folder import Artifact, Release
 from releases.hub import Change, Diff, Remote, diff, remote
 from safe_stepwise.errors import UserError
-from safe_stepwise.release_names import version_key
+from safe_stepwise.store.names import version_key
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.collect import EVALUATION_SIZE, SPLITS, Build, source_of
-from builders.executors import ENGINES, Slurm, Submitted
-from builders.folders import read_statistics
-from builders.statistics import Statistics
-from builders.verified import NOISE_LABELS, VERIFIED, Card, build
+from builders.verified.build import NOISE_LABELS, VERIFIED, Card, build
+from builders.verified.collect import EVALUATION_SIZE, SPLITS, Build, source_of
+from builders.verified.statistics import Statistics
+from builders.work.executors import ENGINES, Slurm, Submitted
+from builders.work.folders import read_statistics
 from cards import cards
 from safe_stepwise.errors import UserError
-from safe_stepwise.release_names import known_version
+from safe_stepwise.store.names import known_version
 from scripts.cli import Parser, cores, one_of, positive, price, run, table
 from scripts.teacher import add_teacher_options, client_of, foreseen, known_teacher, spending
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.composition import Composition
-from builders.step_collect import MAX_LENGTH, REFUSED, StepsBuild
-from builders.step_rows import FAILED
-from builders.step_statistics import StepStatistics
-from builders.verifier_steps import VERIFIER_STEPS, build
+from builders.steps.build import VERIFIER_STEPS, build
+from builders.steps.collect import MAX_LENGTH, REFUSED, StepsBuild
+from builders.steps.composition import Composition
+from builders.steps.rows import FAILED
+from builders.steps.statistics import StepStatistics
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError
-from safe_stepwise.release_names import known_version
+from safe_stepwise.store.names import known_version
 from safe_stepwise.taxonomy import ERROR_TYPES
 from scripts.cli import Parser, cores, one_of, positive, run, table, warn
 from scripts.step_maker import known_maker

@@ -13,13 +13,13 @@ from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
-from builders.step_making import AnnotationsMaker
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.verification import verify
-from evaluators.derivations import Coverage, Derivation, coverage, summary
+from builders.steps.making import AnnotationsMaker
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from evaluators.labels.derivations import Coverage, Derivation, coverage, summary
+from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
-from safe_stepwise.step_reading import read_step
 from scripts.cli import Parser, run, table
 from scripts.compare_labels import REAL_DATA
 

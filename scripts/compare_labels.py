@@ -16,11 +16,11 @@ from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
-from builders.features import row_to_question
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.verification import verify
-from builders.verified import VERIFIED
-from evaluators.label_agreement import SOUND, agreement, lacks_entities, score_rows
+from builders.verified.build import VERIFIED
+from builders.verified.features import row_to_question
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_rows
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NOISE_TYPES, Question
 from scripts.cli import Parser, run, table

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.synthetic import generate, parse_spec
-from builders.shards import code_digest
-from builders.verified import NOISE_LABELS, VERIFIED
-from builders.verifier_steps import VERIFIER_STEPS
-from evaluators.label_agreement import by_noise_type, score_rows
+from builders.steps.build import VERIFIER_STEPS
+from builders.synthetic import generate, parse_spec
+from builders.verified.build import NOISE_LABELS, VERIFIED
+from builders.work.shards import code_digest
+from evaluators.labels.agreement import by_noise_type, score_rows
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
 from scripts.regenerate import LOCK, regenerate

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.verifier_steps import VERIFIER_STEPS
-from evaluators.verifier_page import SHOWN, title_of
+from builders.steps.build import VERIFIER_STEPS
+from evaluators.verifier.page import SHOWN, title_of
 from safe_stepwise.engines.chat import need
 from safe_stepwise.errors import UserError
 from scripts import evaluate_verifier, train_verifier

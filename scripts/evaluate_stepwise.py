@@ -16,25 +16,25 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from builders import folders
 from builders.benchmarks import BENCHMARKS
-from builders.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
-from builders.shards import code_digest
-from evaluators import report
-from evaluators.outcomes import REPORT, RESULTS, TRAJECTORIES
-from evaluators.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
-from evaluators.stepwise import Evaluation, Progress, Run, Setting, evaluate
-from safe_stepwise.bar import telling
-from safe_stepwise.corpus import Corpus
+from builders.verified.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
+from builders.work import folders
+from builders.work.shards import code_digest
+from evaluators.comparison import report
+from evaluators.run.evaluation import Evaluation, Progress, Run, Setting, evaluate
+from evaluators.run.outcomes import REPORT, RESULTS, TRAJECTORIES
+from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.generator import FEEDBACK_FORMS
-from safe_stepwise.judge import Judge
-from safe_stepwise.loop import DEFAULT, METHODS, Limits, Method
-from safe_stepwise.running import AT_ONCE
+from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.methods.generator import FEEDBACK_FORMS
+from safe_stepwise.methods.loop import DEFAULT, METHODS, Limits, Method
+from safe_stepwise.methods.running import AT_ONCE
+from safe_stepwise.metric.judge import Judge
+from safe_stepwise.open import open_engine
+from safe_stepwise.store.progress import telling
 from scripts.cli import Parser, one_of, positive, run, table, warn
 from scripts.teacher import add_teacher_options, default_cache
 

@@ -14,21 +14,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders import folders
 from builders.benchmarks.hub import HubSource, resolve_commit
-from builders.verifier_steps import VERIFIER_STEPS
-from evaluators import step_set
-from evaluators.verifier_page import SHOWN, agreement_rows, title_of
-from evaluators.verifier_report import PREFIXES, VERDICTS, files, results
-from evaluators.verifier_runs import Run, constant, run_verifier
+from builders.steps.build import VERIFIER_STEPS
+from builders.work import folders
+from evaluators.verifier import step_set
+from evaluators.verifier.page import SHOWN, agreement_rows, title_of
+from evaluators.verifier.report import PREFIXES, VERDICTS, files, results
+from evaluators.verifier.runs import Run, constant, run_verifier
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.files import write_atomically
+from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.open import open_engine
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.taxonomy import CORRECT
-from safe_stepwise.verifier import prompt_digest
 from scripts.cli import Parser, positive, run, table
 from scripts.step_annotations import with_annotations
 from scripts.teacher import default_cache

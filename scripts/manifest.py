@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.collect import EVALUATION_SIZE
-from builders.composition import Composition
-from builders.step_collect import MAX_LENGTH
-from safe_stepwise.engines.spec import check_spec
+from builders.steps.collect import MAX_LENGTH
+from builders.steps.composition import Composition
+from builders.verified.collect import EVALUATION_SIZE
 from safe_stepwise.errors import UserError
-from safe_stepwise.loop import METHODS, Method
-from safe_stepwise.release_names import known_version
+from safe_stepwise.methods.loop import METHODS, Method
+from safe_stepwise.open import check_spec
+from safe_stepwise.store.names import known_version
 from scripts.cli import one_of
 from scripts.teacher import known_teacher
 

@@ -14,21 +14,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from builders.features import row_to_question
-from builders.injection import Wordings, meant_and_found, wordings
-from builders.trajectories import TrajectoryError, checked
-from builders.verified import VERIFIED
-from evaluators.label_agreement import Score
-from safe_stepwise.checker import Checker
+from builders.steps.injection import Wordings, meant_and_found, wordings
+from builders.steps.trajectories import TrajectoryError, checked
+from builders.verified.build import VERIFIED
+from builders.verified.features import row_to_question
+from evaluators.labels.agreement import Score
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
-from safe_stepwise.plans import PlanError
 from safe_stepwise.records import Triple
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
-from safe_stepwise.verdicts import choice_for
-from safe_stepwise.writing import write_trajectory
 from scripts.cli import Parser, run, table
 
-UNSEEN = Path(__file__).parents[1] / "tests" / "builders" / "unseen_injections.yaml"
+UNSEEN = Path(__file__).parents[1] / "tests" / "builders" / "steps" / "unseen_injections.yaml"
 SHARE = 3
 """One question in so many is measured on."""
 

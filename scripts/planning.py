@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from builders.collect import Build, questions
-from builders.estimate import estimate
-from builders.teachers.llm import LLMTeachers
+from builders.verified.collect import Build, questions
+from builders.verified.estimate import estimate
+from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.errors import UserError
 from scripts.cli import table
 from scripts.manifest import Manifest

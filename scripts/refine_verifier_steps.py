@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.refinement import (
+from builders.steps.refinement import (
     ANNOTATIONS,
     REFINED,
     STATISTICS,
@@ -21,10 +21,10 @@ from builders.refinement import (
 )
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.loop import DEFAULT, Limits
-from safe_stepwise.release_names import known_version
+from safe_stepwise.methods.loop import DEFAULT, Limits
+from safe_stepwise.open import open_engine
+from safe_stepwise.store.names import known_version
 from scripts.cli import Parser, one_of, positive, run, table
 from scripts.teacher import add_teacher_options, default_cache
 

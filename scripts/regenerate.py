@@ -16,23 +16,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from builders.collect import Build
-from builders.executors import Submitted
-from builders.folders import read_statistics
-from builders.refinement import read_refined
-from builders.shards import code_digest
-from builders.statistics import Statistics, libraries
-from builders.step_collect import StepsBuild
-from builders.step_shards import Maker
-from builders.step_statistics import StepStatistics
-from builders.teachers import Source, Teachers
-from builders.verified import VERIFIED, build
-from builders.verifier_steps import VERIFIER_STEPS
-from builders.verifier_steps import build as build_steps
+from builders.steps.build import VERIFIER_STEPS
+from builders.steps.build import build as build_steps
+from builders.steps.collect import StepsBuild
+from builders.steps.refinement import read_refined
+from builders.steps.shards import Maker
+from builders.steps.statistics import StepStatistics
+from builders.verified.build import VERIFIED, build
+from builders.verified.collect import Build
+from builders.verified.statistics import Statistics, libraries
+from builders.verified.teachers import Source, Teachers
+from builders.work.executors import Submitted
+from builders.work.folders import read_statistics
+from builders.work.shards import code_digest
 from cards import release as release_card
 from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
-from safe_stepwise.files import write_atomically
+from safe_stepwise.store.files import write_atomically
 from scripts.build_verified import (
     CARDS,
     add_engine_options,

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from builders.features import row_to_question
-from builders.verified import VERIFIED
-from evaluators.step_set import StepCase
+from builders.verified.build import VERIFIED
+from builders.verified.features import row_to_question
+from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.step_shards import Maker
-from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from builders.steps.shards import Maker
+from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
 from safe_stepwise.errors import UserError
 from scripts.teacher import known_teacher
 
@@ -26,8 +26,8 @@ def known_maker(
     """
     teachers = known_teacher(spec, cache, in_flight, where=where)
     # Imported here, as they load the vocabulary of templates.
-    from builders.model_steps import ModelMaker
-    from builders.step_making import AnnotationsMaker
+    from builders.steps.making import AnnotationsMaker
+    from builders.steps.model import ModelMaker
 
     symbolic = spec.partition(":")[0] == "symbolic"
     if unverifiable and (symbolic or not isinstance(teachers, LLMTeachers)):

@@ -6,15 +6,15 @@ import argparse
 import difflib
 from pathlib import Path
 
-from builders.collect import Build, questions
-from builders.estimate import estimate
-from builders.teachers import Teachers
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.teachers.llm import IN_FLIGHT, LLMTeachers
+from builders.verified.collect import Build, questions
+from builders.verified.estimate import estimate
+from builders.verified.teachers import Teachers
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
 from safe_stepwise.engines.cache import default_cache as default_cache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.spec import KINDS, open_engine
 from safe_stepwise.errors import UserError
+from safe_stepwise.open import KINDS, open_engine
 from scripts.cli import positive, table
 
 

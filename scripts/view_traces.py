@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.traces import PAGE, write
+from evaluators.traces.page import PAGE, write
 from scripts.cli import Parser, run
 
 EXAMPLES = """

@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.spec import Model
-from safe_stepwise.engines.weights import Weights, digest, find_model, one_line
+from safe_stepwise.engines.weights import Model, Weights, digest, find_model, one_line
 from safe_stepwise.errors import UserError
 from trainers.config import Recipe
 

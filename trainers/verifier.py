@@ -27,7 +27,7 @@ import safe_stepwise
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights, one_line
 from safe_stepwise.errors import UserError
-from safe_stepwise.verifier import prompt_digest
+from safe_stepwise.methods.verifier import prompt_digest
 from trainers import checkpoints
 from trainers.base_model import find_base, load_base
 from trainers.config import FREE, Recipe

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from builders.benchmarks import hotpotqa, musique, synthetic, twowiki
+from builders import synthetic
+from builders.benchmarks import hotpotqa, musique, twowiki
 from safe_stepwise.records import Question
 
 

@@ -18,7 +18,7 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     exact match 0.500, F1 0.500 over 2 answers
     """
     from safe_stepwise.errors import UserError
-    from safe_stepwise.metric import answers_given
+    from safe_stepwise.metric.compute import answers_given
 
     filled = [row for row in rows if any(str(cell or "").strip() for cell in row)]
     predictions = [str(answer or "") for answer, _ in filled]

@@ -137,7 +137,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
     """Two configs: ``default`` scores answers given, ``loop`` makes them first."""
 
     def _info(self) -> evaluate.MetricInfo:
-        from safe_stepwise.metric import checked_options
+        from safe_stepwise.metric.compute import checked_options
 
         checked_options(self.config_name, ())
         answers = datasets.List(datasets.Value("string"))
@@ -165,7 +165,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
     ) -> dict[str, Any] | None:
         """Compute the metric."""
         from safe_stepwise.errors import UserError
-        from safe_stepwise.metric import checked_options
+        from safe_stepwise.metric.compute import checked_options
 
         columns = {"predictions": predictions, "references": references}
         for name in set(options).intersection(self._feature_names()):
@@ -182,7 +182,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Add rows."""
-        from safe_stepwise.metric_input import checked_columns
+        from safe_stepwise.metric.input import checked_columns
 
         columns = {"predictions": predictions, "references": references, **others}
         super().add_batch(**checked_columns(columns, self._feature_names()))
@@ -195,7 +195,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
 
     def _compute(self, **inputs: Any) -> Any:
         from safe_stepwise.errors import UserError
-        from safe_stepwise.metric import answers_by_loop, answers_given
+        from safe_stepwise.metric.compute import answers_by_loop, answers_given
 
         try:
             return (answers_given if self.config_name == "default" else answers_by_loop)(**inputs)

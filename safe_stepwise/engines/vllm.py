@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.chat import Chat, need
-from safe_stepwise.engines.spec import Model
-from safe_stepwise.engines.weights import Weights, find_adapter, find_model, one_line
+from safe_stepwise.engines.weights import Model, Weights, find_adapter, find_model, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 

@@ -12,13 +12,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from safe_stepwise.engines.spec import Model
 from safe_stepwise.errors import UserError
 
 _SMALL = ("*.json", "*.jinja", "*.txt", "*.model")
 """Configuration and tokenizer; with them the revision is known before gigabytes are fetched."""
 _WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 _WHOLE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model or adapter at a revision."""
+
+    name: str
+    revision: str | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Model:
+        """``NAME`` or ``NAME@REVISION``.
+
+        >>> Model.read("Qwen/Qwen3-8B@main")
+        Model(name='Qwen/Qwen3-8B', revision='main')
+        """
+        name, at, revision = text.partition("@")
+        if not name or (at and not revision):
+            raise UserError(f"{text!r} is no model: write NAME or NAME@REVISION")
+        return cls(name, revision or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from typing import Any
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Latency, MockEngine, PrefixCache
-from safe_stepwise.generator import ROLE as GENERATES
-from safe_stepwise.loop import run_question
+from safe_stepwise.methods.generator import ROLE as GENERATES
+from safe_stepwise.methods.loop import run_question
 from safe_stepwise.records import Question
 from scripts.cli import Parser, positive, run, table
 from tests.benchmarks.paper_profile import (

@@ -29,7 +29,7 @@ from typing import Any
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Account, Client
 from safe_stepwise.engines.mock import MockEngine, PrefixCache
-from safe_stepwise.loop import run_question
+from safe_stepwise.methods.loop import run_question
 from safe_stepwise.records import Question, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run, table

@@ -16,11 +16,11 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.missing_evidence import without_passage
+from builders.steps.missing_evidence import without_passage
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.engines.symbolic import SymbolicEngine
-from safe_stepwise.engines.symbolic_steps import checker_of
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.players.steps import checker_of
+from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.records import Question
 
 PASSAGES = 10

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluators.step_set import read_cases, requests
-from evaluators.verifier_report import results
-from evaluators.verifier_runs import Reply, Run, constant
 from tests.evaluators.step_rows import row, step, write_set
+
+from evaluators.verifier.report import results
+from evaluators.verifier.runs import Reply, Run, constant
+from evaluators.verifier.step_set import read_cases, requests
 
 HUB = {"name": "Qwen/Qwen3-8B", "revision": "b968826d9c46dd6066d109eabc6255188de91218"}
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cards import base_model, quality
 from cards.adapter import adapter
 from cards.base_model import License, license_of, license_of_package
-from evaluators import verifier_quality
+from evaluators.verifier import quality as verifier_quality
 from safe_stepwise.errors import UserError
 from tests.cards import records
 from tests.cards.records import config, training

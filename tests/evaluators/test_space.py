@@ -133,7 +133,7 @@ from pathlib import Path
 
 def command(*arguments):
     sys.argv = ["register", *arguments]
-    runpy.run_module("safe_stepwise.register", run_name="__main__")
+    runpy.run_module("safe_stepwise.metric.register", run_name="__main__")
 
 command()
 import evaluate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evaluators.outcomes import Outcome, Verdict
+from evaluators.run.outcomes import Outcome, Verdict
 from safe_stepwise.records import Attempt, Feedback, Trajectory, Usage
 
 VERIFIERS = {"no_verification": "", "self_verification": "model", "safe": "checker"}

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 
-from builders.step_rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
 

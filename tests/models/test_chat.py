@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.engines.base import Message
 from safe_stepwise.engines.chat import Chat, control_tokens, spelled_out
-from safe_stepwise.engines.spec import Model
-from safe_stepwise.engines.weights import find_model
+from safe_stepwise.engines.weights import Model, find_model
 
 CONTROL = ("<|im_end|>", "<|im_start|>", "<think>", "<s>", "<<s", "|>|", "[INST]")
 PIECES = [*CONTROL, "<", "|", ">", "s", "<|im_", "end|>", " ", "\n", "\\", "word", "é"]

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from safe_stepwise.engines.base import Completion, Message, Request, Sampling
-from safe_stepwise.engines.spec import Model
+from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from trainers.base_model import find_base

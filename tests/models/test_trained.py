@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from safe_stepwise.engines.base import Completion, Engine, Message, Request, Sampling
-from safe_stepwise.engines.spec import Model
 from safe_stepwise.engines.transformers import TransformersEngine
 from safe_stepwise.engines.vllm import VLLMEngine
+from safe_stepwise.engines.weights import Model
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
 from trainers.config import Recipe

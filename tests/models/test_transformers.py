@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
-from safe_stepwise.engines.spec import Model, open_engine
 from safe_stepwise.engines.transformers import TransformersEngine
+from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
+from safe_stepwise.open import open_engine
 
 pytest.importorskip("torch", reason="no torch here: `make test-vllm` runs the model tests")
 

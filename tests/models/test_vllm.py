@@ -30,10 +30,9 @@ from safe_stepwise.engines.base import (
 )
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import OpenAIEngine
-from safe_stepwise.engines.spec import Model
 from safe_stepwise.engines.transformers import TransformersEngine
 from safe_stepwise.engines.vllm import VLLMEngine, _load_adapter
-from safe_stepwise.engines.weights import find_adapter
+from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 
 pytest.importorskip("vllm", reason="no vLLM here: `make test-vllm` runs the model tests")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from safe_stepwise.engines.spec import Model
-from safe_stepwise.engines.weights import digest, find_adapter, find_model
+from safe_stepwise.engines.weights import Model, digest, find_adapter, find_model
 from safe_stepwise.errors import UserError
 
 

@@ -12,10 +12,10 @@ from types import ModuleType
 
 import pytest
 
-from builders.benchmarks.synthetic import generate, parse_spec, to_row
-from builders.collect import Build
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.verified import build
+from builders.synthetic import generate, parse_spec, to_row
+from builders.verified.build import build
+from builders.verified.collect import Build
+from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.errors import UserError
 from scripts import build_verified, demo, regenerate
 from scripts.build_verified import CARDS
@@ -134,7 +134,7 @@ def test_a_fault_of_ours_is_status_1(tmp_path: Path) -> None:
     code = (
         "import builders.shards, runpy, sys\n"
         "async def verify(question, teacher): raise ZeroDivisionError\n"
-        "builders.shards.verify = verify\n"
+        "builders.work.shards.verify = verify\n"
         "sys.argv[1:] = sys.argv[2:]\n"
         "runpy.run_module('scripts.build_verified', run_name='__main__')\n"
     )

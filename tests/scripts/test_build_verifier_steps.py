@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.step_questions import open_verified, prepared, rows
+from builders.steps.questions import open_verified, prepared, rows
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps, refine_verifier_steps
@@ -58,7 +58,7 @@ def test_it_builds_and_says_where(
 
 
 def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: Path) -> None:
-    pytest.importorskip("builders.step_making")
+    pytest.importorskip("builders.steps.making")
     done = subprocess.run(
         [sys.executable, "-m", "scripts.build_verifier_steps", *arguments(verified, tmp_path)],
         cwd=ROOT,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from builders.benchmarks.synthetic import generate, parse_spec, to_row
-from builders.collect import Build
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.verified import build
+from builders.synthetic import generate, parse_spec, to_row
+from builders.verified.build import build
+from builders.verified.collect import Build
+from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.errors import UserError
 from scripts import compare_labels
 from scripts.build_verified import CARDS

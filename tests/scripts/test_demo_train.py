@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.verifier_page import SHOWN
+from evaluators.verifier.page import SHOWN
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, forget_stale, main, margins

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from builders.benchmarks.synthetic import generate, parse_spec, to_row
-from builders.evaluation_questions import read
-from evaluators.outcomes import Outcome, read_outcomes, read_questions
-from safe_stepwise import bar as bars
+from builders.synthetic import generate, parse_spec, to_row
+from builders.verified.evaluation_questions import read
+from evaluators.run.outcomes import Outcome, read_outcomes, read_questions
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import exact_match, score
+from safe_stepwise.store import progress as bars
 from scripts import evaluate_stepwise
 from tests.scripts.test_teacher_runs import stored
 from tests.servers.openai_server import MockServer

@@ -15,16 +15,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.evaluators.step_rows import row, step, write_set
 
-from evaluators.step_set import read_cases, requests
-from evaluators.verifier_quality import MEASURES
-from safe_stepwise import bar as bars
+from evaluators.verifier.quality import MEASURES
+from evaluators.verifier.step_set import read_cases, requests
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import progress as bars
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main
 from scripts.step_annotations import with_annotations
-from tests.evaluators.step_rows import row, step, write_set
 from tests.servers.openai_server import MockServer
 
 ROOT = Path(__file__).parents[2]

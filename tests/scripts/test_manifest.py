@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders.composition import Composition
+from builders.steps.composition import Composition
 from safe_stepwise.errors import UserError
 from scripts import refine_verifier_steps, regenerate
 from scripts.manifest import read_manifest

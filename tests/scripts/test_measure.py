@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.collect import Build
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.verified import build
+from builders.verified.build import build
+from builders.verified.collect import Build
+from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.errors import UserError
 from scripts import compare_derivations, measure_checker
 from scripts.build_verified import CARDS

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from builders.features import label_to_row, labeled_features, question_to_row
-from builders.parquet import SplitWriter
-from builders.step_questions import prepared
-from evaluators.step_set import StepCase
+from builders.steps.questions import prepared
+from builders.verified.features import label_to_row, labeled_features, question_to_row
+from builders.work.parquet import SplitWriter
+from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Hop, Label, Passage, Question, Step
 from scripts.step_annotations import with_annotations

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from builders.benchmarks.synthetic import generate, parse_spec, to_row
-from safe_stepwise import bar as bars
+from builders.synthetic import generate, parse_spec, to_row
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question
+from safe_stepwise.store import progress as bars
 from scripts import build_verified
 from tests.servers.openai_server import MockServer
 from tests.servers.truth import Truth

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders import leakage
+from builders.steps import leakage
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer

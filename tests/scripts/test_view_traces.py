@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.outcomes import QUESTIONS, RESULTS, TRAJECTORIES
+from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.errors import UserError
 from scripts.view_traces import main
 from tests.makers.outcomes import outcomes

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from builders.injection import inject
-from builders.step_rows import StepRow
-from safe_stepwise.checker import Checker
+from builders.steps.injection import inject
+from builders.steps.rows import StepRow
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Label, Question, Step
 from safe_stepwise.steps import format_step
-from safe_stepwise.writing import write_trajectory
 
 Pair = tuple[Question, Label]
 Reply = Callable[["Asked"], str]

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from builders.teachers.annotations import AnnotationsTeacher
-from builders.teachers.llm import (
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.llm import (
     extraction_request,
     names_to_resolve,
     path_request,
     resolution_request,
 )
-from builders.verification import build_graph
+from builders.verified.verification import build_graph
 from safe_stepwise.engines.base import Request
-from safe_stepwise.knowledge_graph import KnowledgeGraph
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, Triple
 
 ANNOTATIONS = AnnotationsTeacher()

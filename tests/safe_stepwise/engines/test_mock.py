@@ -22,8 +22,8 @@ from safe_stepwise.engines.mock import (
     Tokens,
     prompt_tokens,
 )
-from safe_stepwise.engines.spec import open_engine
 from safe_stepwise.errors import UserError
+from safe_stepwise.open import open_engine
 from safe_stepwise.records import Usage
 
 

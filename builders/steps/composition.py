@@ -1,0 +1,338 @@
+"""Which of the rows that could be made are published: exact numbers, balanced, by hash.
+
+Every choice goes by a hash of (seed, id), so the order of the candidates changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from builders.steps.cover import cover
+from builders.steps.rows import Origin
+from safe_stepwise.errors import UserError
+from safe_stepwise.taxonomy import ERROR_TYPES
+
+IDEAL, REFINED = "ideal", "refined"
+_TYPES = tuple(entry.name for entry in ERROR_TYPES)
+CLASSES = (IDEAL, REFINED, *_TYPES)
+"""What rows are counted by: ideal ones, refined ones, injected ones by error type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """How many rows from how many questions, and of what (SAFE v1, Table 7).
+
+    ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a
+    number of them (None: all there are), the rest is injected. ``per_benchmark`` gives (rows,
+    questions) of each benchmark and has to sum to the whole; without it rows are shared out evenly.
+    """
+
+    rows: int
+    questions: int | None = None
+    ideal: float = 0.34
+    refined: int | None = 0
+    per_benchmark: Mapping[str, tuple[int, int]] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ideal <= 1:
+            raise UserError(f"ideal {self.ideal}: a share lies between 0 and 1")
+        refined = self.refined or 0
+        if refined < 0 or self.rows < 1:
+            raise UserError("rows have to be 1 or more, refined rows not negative")
+        if refined > self.rows - round(self.ideal * self.rows):
+            raise UserError(f"{refined} refined rows and {self.ideal:.0%} ideal are too many")
+        _check_questions("", self.rows, self.questions)
+        if self.per_benchmark is not None:
+            _check_sums(self, self.per_benchmark)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that could be chosen: as little of it as the choice needs."""
+
+    id: str
+    benchmark: str
+    question: str
+    error_type: str
+    position: int
+    origin: Origin
+
+    @property
+    def row_class(self) -> str:
+        """One of `CLASSES`."""
+        return self.error_type if self.origin == "injected" else self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Ids of the chosen rows; ``shortfalls`` of rows by benchmark and class, and of questions.
+
+    A shortfall says how many fewer there are than were wanted; others stand in for them.
+    """
+
+    ids: frozenset[str]
+    shortfalls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def choose(candidates: Iterable[Candidate], composition: Composition, seed: int) -> Chosen:
+    """Exactly ``composition.rows`` rows; every chosen question has at least one.
+
+    Raises ``UserError`` with the number to be had where that many cannot be.
+    """
+    pools: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
+        pools[candidate.benchmark].append(candidate)
+    found = sum(map(len, pools.values()))
+    if found < composition.rows:
+        raise UserError(
+            f"{composition.rows:,} rows are wanted, but only {found:,} could be made; "
+            f"ask for --rows {found} or fewer, or give it more questions"
+        )
+    ids: set[str] = set()
+    shortfalls = {}
+    for benchmark, share in _shares(pools, composition).items():
+        picked, short = _choose(benchmark, pools.get(benchmark, []), share, seed)
+        ids |= {candidate.id for candidate in picked}
+        if short:
+            shortfalls[benchmark] = short
+    return Chosen(frozenset(ids), shortfalls)
+
+
+def rank(seed: int, id_: str) -> bytes:
+    """A sort key that depends on nothing but seed and id: 16 bytes."""
+    return hashlib.sha256(f"{seed}\0{id_}".encode()).digest()[:16]
+
+
+def fill(wanted: int, room: Mapping[str, int]) -> dict[str, int]:
+    """Share out ``wanted`` as evenly as ``room`` allows; fewer in all if there is no more room.
+
+    >>> fill(10, {"a": 2, "b": 9, "c": 9})
+    {'a': 2, 'b': 4, 'c': 4}
+    """
+    given = dict.fromkeys(room, 0)
+    open_ = [name for name in room if room[name] > 0]
+    while wanted and open_:
+        each = wanted // len(open_)
+        if each == 0:
+            for name in open_[:wanted]:
+                given[name] += 1
+            break
+        for name in open_:
+            more = min(each, room[name] - given[name])
+            given[name] += more
+            wanted -= more
+        open_ = [name for name in open_ if given[name] < room[name]]
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """One benchmark's part of a composition."""
+
+    rows: int
+    questions: int | None
+    ideal: int
+    refined: int
+
+
+def _shares(
+    pools: Mapping[str, Sequence[Candidate]], composition: Composition
+) -> dict[str, _Share]:
+    names = sorted(pools)
+    if composition.per_benchmark is not None:
+        rows = {name: n for name, (n, _) in sorted(composition.per_benchmark.items())}
+        questions: dict[str, int] = {n: q for n, (_, q) in composition.per_benchmark.items()}
+    else:
+        rows = fill(composition.rows, {name: len(pools[name]) for name in names})
+        there = {name: len({c.question for c in pools[name]}) for name in names}
+        room = {name: min(there[name], rows[name]) for name in names}
+        questions = fill(composition.questions or 0, room)
+        _check_enough(composition.questions, sum(room.values()))
+    ideal = _split(round(composition.ideal * composition.rows), rows)
+    given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
+    named = composition.questions is not None or composition.per_benchmark is not None
+    return {
+        name: _Share(rows[name], questions[name] if named else None, ideal[name], given[name])
+        for name in rows
+    }
+
+
+def _refined(
+    pools: Mapping[str, Sequence[Candidate]], composition: Composition, room: Mapping[str, int]
+) -> dict[str, int]:
+    """Refined rows wanted of each benchmark: shared out evenly as far as they are there."""
+    found = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
+    there = {name: min(found[name], room[name]) for name in room}
+    wanted = sum(there.values()) if composition.refined is None else composition.refined
+    given = fill(wanted, there)
+    # What there is too little of is wanted wherever it would have had room.
+    more = fill(wanted - sum(given.values()), {name: room[name] - given[name] for name in room})
+    return {name: given[name] + more[name] for name in room}
+
+
+def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Whole parts in proportion to the weights (largest remainders)."""
+    total = sum(weights.values())
+    exact = {name: number * weight / total for name, weight in weights.items()}
+    parts = {name: math.floor(value) for name, value in exact.items()}
+    by_rest = sorted(weights, key=lambda name: (parts[name] - exact[name], name))
+    for name in by_rest[: number - sum(parts.values())]:
+        parts[name] += 1
+    return parts
+
+
+def _choose(
+    benchmark: str, pool: list[Candidate], share: _Share, seed: int
+) -> tuple[list[Candidate], dict[str, int]]:
+    """One benchmark's rows from a pool in the order of the draw, and what it fell short of."""
+    short: dict[str, int] = {}
+    if share.questions is not None:
+        names = {c.question for c in pool}
+        if len(names) < share.questions:
+            short["questions"] = share.questions - len(names)
+        drawn = _draw_questions(pool, share, seed)
+        kept = [c for c in pool if c.question in drawn]
+    else:
+        kept = pool
+    if len(kept) < share.rows:
+        raise UserError(
+            f"{benchmark}: {share.rows:,} rows are wanted"
+            + (f" of {share.questions:,} questions" if share.questions is not None else "")
+            + f", but only {len(kept):,} could be made; ask for fewer rows, or give it more "
+            "verified questions"
+        )
+    quota = _quota(share, Counter(c.row_class for c in kept))
+    picked = _pick(kept, quota, share.questions is not None)
+    return picked, short | _shortfalls(share, Counter(c.row_class for c in picked))
+
+
+def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[str]:
+    """As many questions as wanted: first such as have rows of a rare class, then by the draw."""
+    assert share.questions is not None
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for candidate in pool:
+        rows[candidate.question][candidate.row_class] += 1
+    names = sorted(rows, key=lambda name: rank(seed, name))
+    quota = _quota(share, Counter(c.row_class for c in pool))
+    supply = Counter(c.row_class for c in pool)
+    drawn: dict[str, None] = {}
+    for row_class in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
+        have = sum(rows[name][row_class] for name in drawn)
+        for name in names:
+            if have >= quota[row_class] or len(drawn) >= share.questions:
+                break
+            if name not in drawn and rows[name][row_class]:
+                drawn[name] = None
+                have += rows[name][row_class]
+    for name in names:
+        if len(drawn) >= share.questions:
+            break
+        drawn[name] = None
+    if sum(rows[name].total() for name in drawn) < share.rows:
+        names.sort(key=lambda name: -rows[name].total())
+        return set(names[: share.questions])
+    return set(drawn)
+
+
+def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
+    """Rows by class, as near to what is wanted as the supply allows; they sum to the whole."""
+    quota = {IDEAL: min(share.ideal, supply[IDEAL]), REFINED: min(share.refined, supply[REFINED])}
+    injected = share.rows - sum(quota.values())
+    quota |= fill(injected, {name: supply[name] for name in _TYPES})
+    for name in (IDEAL, REFINED):
+        missing = share.rows - sum(quota.values())
+        quota[name] += min(missing, supply[name] - quota[name])
+    return quota
+
+
+def _shortfalls(share: _Share, quota: Mapping[str, int]) -> dict[str, int]:
+    each = (share.rows - share.ideal - share.refined) // len(_TYPES)
+    wanted = {IDEAL: share.ideal, REFINED: share.refined, **dict.fromkeys(_TYPES, each)}
+    return {name: wanted[name] - quota[name] for name in CLASSES if wanted[name] > quota[name]}
+
+
+def _pick(pool: Sequence[Candidate], quota: Mapping[str, int], cover_all: bool) -> list[Candidate]:
+    """Rows to the quota, spread over positions; with ``cover_all`` one of every question first."""
+    quota = dict(quota)
+    waiting: dict[str, dict[int, list[Candidate]]] = {name: defaultdict(list) for name in quota}
+    options: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+    for candidate in pool:
+        waiting[candidate.row_class][candidate.position].append(candidate)
+        options[candidate.question][candidate.row_class].append(candidate)
+    picked: dict[str, Candidate] = {}
+    used: dict[str, Counter[int]] = {name: Counter() for name in quota}
+    if cover_all:
+        classes = {name: [*found] for name, found in options.items()}
+        for question, row_class in _covered(classes, quota).items():
+            found = options[question][row_class]
+            first = min(found, key=lambda c: used[row_class][c.position])
+            picked[first.id] = first
+            used[row_class][first.position] += 1
+    for name, positions in waiting.items():
+        missing = quota[name] - used[name].total()
+        for candidate in _spread(positions, used[name], missing, picked):
+            picked[candidate.id] = candidate
+    return list(picked.values())
+
+
+def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
+    """A class for every question; where the quota has no place, another class yields one."""
+    given = cover(classes, quota)
+    used = Counter(given.values())
+    for question in classes:
+        if question not in given:
+            row_class = classes[question][0]
+            yielding = max(quota, key=lambda name: (quota[name] - used[name], name))
+            quota[yielding] -= 1
+            quota[row_class] += 1
+            given[question] = row_class
+            used[row_class] += 1
+    return given
+
+
+def _spread(
+    positions: Mapping[int, Sequence[Candidate]],
+    used: Mapping[int, int],
+    number: int,
+    picked: Mapping[str, Candidate],
+) -> list[Candidate]:
+    """``number`` candidates that bring the positions' counts as near to each other as can be."""
+    queues = {
+        position: [c for c in reversed(found) if c.id not in picked]
+        for position, found in sorted(positions.items())
+    }
+    counts = {position: used.get(position, 0) for position in queues}
+    chosen: list[Candidate] = []
+    while len(chosen) < number:
+        position = min((p for p in queues if queues[p]), key=lambda p: (counts[p], p))
+        chosen.append(queues[position].pop())
+        counts[position] += 1
+    return chosen
+
+
+def _check_questions(where: str, rows: int, questions: int | None) -> None:
+    if questions is not None and not 1 <= questions <= rows:
+        raise UserError(f"{where}{questions} questions: each needs a row, and there are {rows}")
+
+
+def _check_enough(wanted: int | None, there: int) -> None:
+    if wanted is not None and there < wanted:
+        raise UserError(
+            f"{wanted:,} questions are wanted, but only {there:,} have a row; ask for fewer, "
+            "or give it more verified questions"
+        )
+
+
+def _check_sums(composition: Composition, parts: Mapping[str, tuple[int, int]]) -> None:
+    rows, questions = (sum(part[i] for part in parts.values()) for i in (0, 1))
+    if rows != composition.rows or composition.questions not in (None, questions):
+        raise UserError(
+            f"per_benchmark sums to {rows} rows of {questions} questions, not to "
+            f"{composition.rows} of {composition.questions}"
+        )
+    for name, part in parts.items():
+        _check_questions(f"{name}: ", *part)

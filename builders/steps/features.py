@@ -1,0 +1,125 @@
+"""The columns of the step-level verifier set (DESIGN section 6), and the way from rows to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders.steps.rows import ORIGINS, StepRow
+from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
+
+STEPS = "steps"
+PROMPT_COMPLETION = "prompt_completion"
+MISSING = "missing_evidence"
+CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING)
+
+Row = dict[str, Any]
+
+
+def config_features(config: str) -> Any:
+    """The `datasets.Features` of a config; of ``missing_evidence`` with the twelfth label."""
+    if config == PROMPT_COMPLETION:
+        return prompt_completion_features()
+    return step_features(incomplete_evidence=config == MISSING)
+
+
+def step_features(incomplete_evidence: bool = False) -> Any:
+    """The `datasets.Features` of a step row."""
+    from datasets import ClassLabel, Features, List, Value
+
+    text = Value("string")
+    return Features(
+        {
+            "id": text,
+            "benchmark": text,
+            "question_id": text,
+            "question": text,
+            "passages": List({"title": text, "text": text}),
+            "previous_steps": List(text),
+            "current_step": text,
+            "step_kind": text,
+            "error_type": ClassLabel(names=list(labels(incomplete_evidence))),
+            "error_category": ClassLabel(names=list(categories(incomplete_evidence))),
+            "diagnosis": text,
+            "guidance": text,
+            "query": text,
+            "origin": ClassLabel(names=list(ORIGINS)),
+            "position": Value("int32"),
+            "teacher": text,
+        }
+    )
+
+
+def prompt_completion_features() -> Any:
+    """The `datasets.Features` of TRL's conversational prompt-completion form, and the row's id."""
+    from datasets import Features, List, Value
+
+    turns = List({"role": Value("string"), "content": Value("string")})
+    return Features({"id": Value("string"), "prompt": turns, "completion": turns})
+
+
+def categories(incomplete_evidence: bool = False) -> tuple[str, ...]:
+    """The categories of a setting's labels, in the taxonomy's order.
+
+    >>> categories()
+    ('Procedural', 'Attribution', 'Logical', 'Final Answer', 'Correct')
+    """
+    return tuple(c for c in CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE)
+
+
+def step_row(row: StepRow, incomplete_evidence: bool = False) -> Row:
+    """The columns of one row; class labels as the numbers that `ClassLabel` stores.
+
+    Raises ValueError for a row that `check_row` refuses.
+    """
+    question, feedback = row.question, row.feedback
+    return {
+        "id": row.id,
+        "benchmark": question.benchmark,
+        "question_id": question.id,
+        "question": question.question,
+        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
+        "previous_steps": [format_step(step) for step in row.previous],
+        "current_step": format_step(row.step),
+        "step_kind": row.step.kind,
+        "error_type": labels(incomplete_evidence).index(feedback.error_type),
+        "error_category": categories(incomplete_evidence).index(category(feedback.error_type)),
+        "diagnosis": feedback.diagnosis,
+        "guidance": feedback.guidance,
+        "query": feedback.query,
+        "origin": ORIGINS.index(row.origin),
+        "position": row.step.number,
+        "teacher": row.teacher,
+    }
+
+
+def prompt_completion_row(row: StepRow) -> Row:
+    """The row as the loop would ask it, and the reply that it should get."""
+    question, incomplete = row.question, row.feedback.error_type == MISSING_EVIDENCE
+    request = verifier_request(
+        question.question, question.passages, row.previous, row.step, incomplete
+    )
+    return {
+        "id": row.id,
+        "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+        "completion": [{"role": "assistant", "content": format_feedback(row.feedback)}],
+    }
+
+
+def check_row(row: StepRow) -> None:
+    """Raise ValueError, in one line, for a row that is in no published shape.
+
+    Steps have to be valid and count on from 1; the label has to be of the taxonomy, and ``Correct``
+    exactly when the row is ideal (a refined one may be either).
+    """
+    format_feedback(row.feedback)
+    for step in (*row.previous, row.step):
+        format_step(step)
+    numbers = [step.number for step in (*row.previous, row.step)]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise ValueError(f"steps are numbered {numbers}")
+    label = row.feedback.error_type
+    if row.origin != "refined" and (row.origin == "ideal") != (label == CORRECT):
+        raise ValueError(f"origin {row.origin} with the label {label}")

@@ -1,0 +1,113 @@
+"""The incomplete-evidence setting: a gold passage is gone, and the verifier should ask for it.
+
+SAFE v2, finding 5: one gold passage is removed from the context; the label is Missing Evidence and
+the guidance comes with a search query. The step is the honest one, which says what it can't find.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from builders.steps.rows import StepRow
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import Item
+from safe_stepwise.checking.wordings import choice_for, missing, said, searched_for, word
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import read
+from safe_stepwise.records import Feedback, Passage, Question, Step
+from safe_stepwise.steps import StepError, format_step
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
+
+
+def without_evidence(
+    checker: Checker, ideal: Sequence[Step], seed: int, teacher: str
+) -> list[StepRow]:
+    """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
+
+    Only a fact whose value no other passage mentions counts: else the evidence is not missing.
+    Earlier steps keep what they say, with the numbers that passages have once one is gone.
+    """
+    plan, question = checker.plan, checker.question
+    places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
+    if not places:
+        return []
+    choice = choice_for(str(seed), question.id, "missing evidence")
+    place = places[choice % len(places)]
+    item = plan.items[place]
+    gone = item.passage
+    assert gone is not None
+    passages = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
+    previous = tuple(_renumbered(step, gone) for step in ideal[:place])
+    text = f"None of the passages states {missing(item, question.passages)}."
+    step = Step(place + 1, " ".join(text.split()), "Attribution")
+    try:
+        format_step(step)
+    except StepError:
+        return []
+    less = replace(question, passages=passages)
+    feedback = _feedback(item, question, step.text)
+    return [StepRow(less, previous, step, feedback, "injected", teacher)]
+
+
+def without_passage(question: Question, number: int) -> Question:
+    """A question without one of its passages (from 1); annotations count what is left.
+
+    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
+    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> [page.title for page in less.passages]
+    ['Vel']
+    """
+    left = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new = {old: at for at, old in enumerate(left, 1)}
+    return replace(
+        question,
+        passages=tuple(question.passages[n - 1] for n in left),
+        evidence=tuple(
+            replace(t, passage=new.get(t.passage or 0), sentence=None)
+            if t.passage == number
+            else replace(t, passage=new.get(t.passage or 0))
+            for t in question.evidence
+        ),
+        decomposition=tuple(
+            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
+        ),
+    )
+
+
+def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
+    """Whether nothing states a fact once its passage is removed, nor was it read before."""
+    if any(other.passage == item.passage for other in earlier):
+        return False
+    if item.sentence is not None and not _known(checker, item, earlier):
+        return False
+    value = checker.claims.value_of(item)
+    others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
+    return all(first_mention(read(page), value) is None for page in others)
+
+
+def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
+    """Whether question or earlier facts name what a passage is about, so that it can be asked."""
+    assert item.passage is not None
+    title = checker.passages[item.passage - 1].title
+    told = [said(other, checker.passages) for other in earlier]
+    words = read(Passage("", (" ".join([checker.question.question, *told]),)))
+    return first_mention(words, title) is not None
+
+
+def _renumbered(step: Step, gone: int) -> Step:
+    """A step whose citations count without the passage that is gone."""
+
+    def less(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"Passage {number - 1 if number > gone else number}"
+
+    return replace(step, text=re.sub(r"\bPassage (\d+)", less, step.text))
+
+
+def _feedback(item: Item, question: Question, text: str) -> Feedback:
+    what = missing(item, question.passages)
+    diagnosis = word("diagnosis", "missing_evidence", text, what=what)
+    guidance = word("guidance", "search", text, what=what)
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, question.passages))

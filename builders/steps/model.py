@@ -1,0 +1,410 @@
+"""The teacher of the verifier set that asks a model (SAFE v1, sections 3.1 and 3.3, appendix A.9).
+
+Of each question it asks for a plan and an ideal trajectory, then for one erroneous step at a time.
+Nothing is taken on its word: the graph-based checker has to pass every ideal step, and to find in
+an erroneous one exactly the error that was asked for. Ideal steps get the checker's verdicts;
+erroneous ones the model's diagnosis and guidance. What is not kept is `Refused`, with its reason.
+
+Of ``unverifiable`` questions there is no plan to check by: there the model is taken at its word,
+for the ablation that asks what verification is worth (SAFE v2, Table 5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from builders.steps.making import ideal_rows, refusal
+from builders.steps.missing_evidence import without_evidence
+from builders.steps.replies import (
+    StepRefused,
+    as_step,
+    as_trajectory,
+    check_remarks,
+    one_line,
+    read_injection,
+    read_trajectory,
+)
+from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.trajectories import TrajectoryError, checked, trusted
+from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
+from builders.verified.teachers.replies import UnreadableReply
+from safe_stepwise import prompts
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
+from safe_stepwise.engines.client import Client
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import read
+from safe_stepwise.open import open_engine
+from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
+from safe_stepwise.steps import format_step
+from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
+
+TRAJECTORY = prompts.load("steps/trajectory")
+INJECT = prompts.load("steps/inject")
+PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
+
+ERRORS = 4
+"""Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
+UNREADABLE = "the reply is unreadable"
+
+WRITING = Sampling(max_tokens=2048)
+REPLACING = Sampling(max_tokens=1024)
+
+_LONGEST_TEXT = 1000
+_DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An error to ask for, where, and in a step of which kind."""
+
+    error_type: str
+    position: int
+    kind: StepKind
+
+
+@dataclass(frozen=True)
+class ModelMaker:
+    """Makes steps with a model; all of a process share one client.
+
+    ``spec`` names an engine (``safe_stepwise.open``), ``cache`` the file of replies,
+    ``errors`` bounds the erroneous steps of a question. Picklable.
+    """
+
+    spec: str
+    cache: Path
+    seed: int = 0
+    in_flight: int = IN_FLIGHT
+    errors: int = ERRORS
+    unverifiable: bool = False
+
+    own_processes = False
+    """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column: the model and the prompts, no address."""
+        return f"{self._engine[0]} prompts {PROMPTS_DIGEST[:12]}"
+
+    @property
+    def identity(self) -> str:
+        """Everything that can change a row, the code aside."""
+        made = [self._engine[1], PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
+        return identity(made)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no model answers, only a script."""
+        return self._engine[2]
+
+    @functools.cached_property
+    def _engine(self) -> tuple[str, dict[str, Any], bool]:
+        """Name, identity and kind, looked up once: to know a folder of weights takes a while."""
+        engine = open_engine(self.spec)
+        return engine.name, dict(engine.identity), engine.simulated
+
+    @property
+    def _teachers(self) -> LLMTeachers:
+        """Whose client it is: the same, should questions be verified in this process, too."""
+        return LLMTeachers(self.spec, self.cache, self.in_flight)
+
+    @property
+    def client(self) -> Client:
+        """This process's client."""
+        return self._teachers.client
+
+    @property
+    def replies(self) -> Mapping[str, int]:
+        """Replies so far by class: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply).
+
+        Each counts once, and besides as ``cut`` where it broke off at the token limit.
+        """
+        with _COUNTING:
+            return +_REPLIES[self]
+
+    def check(self) -> None:
+        """Raise ``UserError`` if the engine can't work, before any work is spent."""
+        self._teachers.check()
+
+    def progress(self) -> str:
+        """Trajectories and erroneous steps that were answered, requests and tokens so far."""
+        a, accounts = self.client.total(), self.client.accounts
+        done = {role: accounts[role].answered + accounts[role].hits for role in accounts}
+        return (
+            f"trajectories {done.get('trajectory', 0)} errors {done.get('inject', 0)}; "
+            f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
+            f"tokens {tqdm.format_sizeof(a.prompt)} in (of which cached "
+            f"{tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
+        )
+
+    def close(self) -> None:
+        """Close connections and the cache; the next use opens them again."""
+        self._teachers.close()
+
+    def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
+        """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
+        return wait_for(self._make_all(questions))
+
+    async def _make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
+        replies: Counter[str] = Counter()
+        try:
+            return await asyncio.gather(*(self._make(*p, replies) for p in questions))
+        finally:
+            with _COUNTING:
+                _REPLIES[self].update(replies)
+
+    async def _make(self, question: Question, label: Label, replies: Counter[str]) -> Made:
+        checker = None
+        if not self.unverifiable:
+            try:
+                checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+            except PlanError as error:
+                return Made((), (refusal(question, f"no plan: {error}"),))
+        try:
+            return await _Asking(self, question, checker, replies).make(label)
+        except Exception as error:
+            error.add_note(f"while making steps of question {question.id!r}")
+            raise
+
+
+_COUNTING = threading.Lock()
+_REPLIES: defaultdict[ModelMaker, Counter[str]] = defaultdict(Counter)
+
+
+class _NotKept(Exception):
+    """Why a reply gives no row, and what it said."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = one_line(text)[:_LONGEST_TEXT]
+
+
+class _Asking:
+    """The requests of one question, and what comes of their replies; unchecked if no checker is."""
+
+    def __init__(
+        self,
+        maker: ModelMaker,
+        question: Question,
+        checker: Checker | None,
+        replies: Counter[str],
+    ) -> None:
+        self.maker, self.question, self.checker, self.replies = maker, question, checker, replies
+        self.name, self.client = maker.name, maker.client
+
+    async def make(self, label: Label) -> Made:
+        try:
+            steps, verdicts = await self._trajectory(label)
+        except _NotKept as error:
+            return Made((), (refusal(self.question, str(error), error.text),))
+        rows = ideal_rows(self.question, steps, verdicts, self.name)
+        possible = applicable(self.checker, steps) if self.checker else _imaginable(steps)
+        chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
+        found = await asyncio.gather(*(self._injected(steps, target) for target in chosen))
+        if self.checker is not None:
+            found += self._without_evidence(self.checker, steps)
+        rows += [one for one in found if isinstance(one, StepRow)]
+        return Made(tuple(rows), tuple(one for one in found if isinstance(one, Refused)))
+
+    def _without_evidence(
+        self, checker: Checker, steps: Sequence[Step]
+    ) -> Sequence[StepRow | Refused]:
+        if follows_plan(checker, steps):
+            return without_evidence(checker, steps, self.maker.seed, self.name)
+        q, reason = self.question, "the trajectory has another order than the plan"
+        return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
+
+    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Feedback, ...]]:
+        reply = await self._ask(trajectory_request(self.question, label))
+        try:
+            written, kind = read_trajectory(reply.text)
+        except UnreadableReply as error:
+            raise self._unreadable(error, reply) from None
+        self.replies[kind] += 1
+        try:
+            steps = as_trajectory(written)
+            if self.checker is None:
+                return steps, trusted(self.question, steps)
+            return steps, checked(self.checker, steps)
+        except TrajectoryError as error:
+            raise _NotKept(str(error), " ".join(written)) from None
+
+    async def _injected(self, steps: Sequence[Step], target: Target) -> StepRow | Refused:
+        q = self.question
+        try:
+            step, feedback = await self._erroneous(steps, target)
+        except _NotKept as error:
+            where = (q.benchmark, q.id, target.error_type, target.position)
+            return Refused(*where, str(error), error.text)
+        previous = tuple(steps[: target.position - 1])
+        return StepRow(q, previous, step, feedback, "injected", self.name)
+
+    async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
+        reply = await self._ask(injection_request(self.question, steps, target))
+        try:
+            said = read_injection(reply.text)
+        except UnreadableReply as error:
+            raise self._unreadable(error, reply) from None
+        except StepRefused as error:
+            self.replies["salvaged"] += 1
+            raise _NotKept(str(error), reply.text) from None
+        self.replies[said.kind] += 1
+        error_type, position = target.error_type, target.position
+        previous = steps[: position - 1]
+        try:
+            step = as_step(said.step, position)
+            if (step.text, step.kind) == (steps[position - 1].text, steps[position - 1].kind):
+                raise StepRefused("the step is the ideal one")
+            if self.checker is not None:
+                vet(self.checker, previous, step, error_type)
+            check_remarks(said, error_type, len(self.question.passages), position)
+            if self.checker and gives_away(self.checker, previous, step, said.guidance):
+                raise StepRefused("the guidance gives away a later result")
+        except StepRefused as error:
+            raise _NotKept(str(error), said.step) from None
+        return step, Feedback(error_type, said.diagnosis, said.guidance)
+
+    async def _ask(self, request: Request) -> Completion:
+        try:
+            reply = await self.client.ask(request)
+        except EngineError as error:
+            self.replies["failed"] += 1
+            raise _NotKept(f"{FAILED}: {one_line(str(error))}") from None
+        self.replies["cut"] += reply.finish == "length"
+        return reply
+
+    def _unreadable(self, error: UnreadableReply, reply: Completion) -> _NotKept:
+        self.replies["unreadable"] += 1
+        cut = ", and it was cut off" if reply.finish == "length" else ""
+        return _NotKept(f"{UNREADABLE}: {error}{cut}", reply.text)
+
+
+def trajectory_request(question: Question, label: Label) -> Request:
+    """What is asked for a plan and its steps: gold passages in the numbering that steps cite."""
+    messages = TRAJECTORY.messages(
+        passages=question.gold,
+        question=question.question,
+        answer=question.answer,
+        # Of a path that breaks off, only what a passage states can be read there.
+        path=[triple for triple in label.reasoning_path if triple.passage is not None],
+    )
+    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", question)
+
+
+def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
+    """What is asked for one erroneous step; all passages, as distractors are what misleads."""
+    before = check_order(target.kind)
+    messages = INJECT.messages(
+        passages=question.passages,
+        question=question.question,
+        steps=[format_step(step) for step in steps],
+        error_type=target.error_type,
+        definition=_DEFINITIONS[target.error_type],
+        earlier=before[: before.index(target.error_type)],
+        target=format_step(steps[target.position - 1]),
+        position=target.position,
+        kind=target.kind,
+    )
+    return Request(messages, REPLACING, INJECT.schema, "inject", question)
+
+
+def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:
+    """Raise StepRefused unless the checker finds exactly this error in a step."""
+    verdict = checker.check(previous, step)
+    if verdict is None:
+        raise StepRefused("the checker abstains")
+    if verdict.error_type != error_type:
+        raise StepRefused(f"the checker finds {verdict.error_type}")
+
+
+def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
+    """Errors of different types to ask for, at most ``number``, drawn by question id and seed.
+
+    A type is drawn first, then one of the places where it can apply, so that over many questions
+    all ten types come up alike.
+    """
+    places: dict[str, list[Target]] = {}
+    for target in possible:
+        places.setdefault(target.error_type, []).append(target)
+
+    def drawn(error_type: str) -> int:
+        return choice_for(str(seed), question, "error", error_type)
+
+    return [places[t][drawn(t) % len(places[t])] for t in sorted(places, key=drawn)[:number]]
+
+
+def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
+    """Every error that can stand in the place of a step of a sound trajectory."""
+    facts, last = checker.plan.facts, len(checker.plan.items) - 1
+    for position, step in enumerate(steps, 1):
+        before = checker.established(steps[: position - 1])
+        new = checker.established(steps[:position]).keys() - before.keys()
+        settled = last in before
+        all_read = checker.plan.kind == "sequential" and all(fact in before for fact in facts)
+        if settled or all_read:
+            yield Target("Overthinking", position, "Attribution")
+        if settled:
+            yield Target("Overthinking", position, "Logical")
+        if step.kind == "Final Answer":
+            yield Target("Wrong Conclusion", position, step.kind)
+        elif step.kind == "Logical" and not settled:
+            yield Target("Inefficiency", position, step.kind)
+            yield Target("Logical Fallacy", position, step.kind)
+        elif step.kind == "Attribution" and not settled and not all_read:
+            fitting = {"Off-topic", "Inefficiency"}
+            if before.keys() & set(facts):
+                fitting.add("Redundancy")
+            if new:
+                fitting |= {"Contradictory", "Unsupported", "Information Miss"}
+            if any(new & set(checker.plan.items[fact].uses) for fact in facts):
+                fitting.add("Premature Attribution")
+            for name in check_order(step.kind):
+                if name in fitting:
+                    yield Target(name, position, step.kind)
+
+
+def _imaginable(steps: Sequence[Step]) -> Iterator[Target]:
+    """Every error that a step of its kind can have, where what came before is not known."""
+    for position, step in enumerate(steps, 1):
+        for name in check_order(step.kind):
+            if position > 1 or name not in ("Redundancy", "Overthinking"):
+                yield Target(name, position, step.kind)
+
+
+def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
+    """Whether each fact of the plan is read by the step of its own number."""
+    done = checker.established(steps)
+    return all(done.get(fact) == fact + 1 for fact in checker.plan.facts)
+
+
+def gives_away(checker: Checker, previous: Sequence[Step], step: Step, guidance: str) -> bool:
+    """Whether a guidance names what only a later step is to find.
+
+    What the question, the accepted steps or the step itself name is known. The fact that the next
+    step has to read may be named, as a correction names it.
+    """
+    said = [checker.question.question, *(one.text for one in previous), step.text]
+    known, told = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
+    done = checker.established(previous)
+    due = checker.next_item(done)
+    for place in checker.plan.facts:
+        item = checker.plan.items[place]
+        # A fact told in a passage's own words is asked for by that passage's title.
+        if place in done or place == due or item.sentence is not None:
+            continue
+        value = checker.claims.value_of(item)
+        if first_mention(told, value) is not None and first_mention(known, value) is None:
+            return True
+    return False

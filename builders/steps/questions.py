@@ -1,0 +1,181 @@
+"""The questions that steps are made of, as `build_verified` wrote them: verified, as a rule."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from builders.steps.composition import rank
+from builders.steps.statistics import OF_A_BUILD
+from builders.verified import features
+from builders.verified.build import VERIFIED
+from builders.verified.collect import SPLITS
+from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.work import folders
+from builders.work.shards import code_digest
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+
+NONE = NOISE_TYPES.index("none")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSet:
+    """A ``safe-verified-multihop`` folder; ``builds`` are its statistics, with their digests."""
+
+    folder: Path
+    builds: tuple[Mapping[str, Any], ...]
+    warnings: tuple[str, ...]
+
+    def of(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+        """The builds of these benchmarks; of all if none is named.
+
+        Raises ``UserError`` for a benchmark that is not there.
+        """
+        there = list(dict.fromkeys(build["benchmark"] for build in self.builds))
+        for name in benchmarks:
+            if name not in there:
+                raise UserError(f"{self.folder}: holds no {name}, only {', '.join(there)}")
+        return tuple(b for b in self.builds if not benchmarks or b["benchmark"] in benchmarks)
+
+
+def open_verified(folder: Path, version: str) -> VerifiedSet:
+    """The verified set in a folder that `build_verified` or `regenerate` wrote.
+
+    Raises ``UserError`` if it is not there, holds other columns, or is of another version. Labels
+    that other code made are a warning.
+    """
+    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
+    found = next((f for f in named if (f / "statistics").is_dir() and (f / "data").is_dir()), None)
+    if found is None:
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
+            f"--output {folder}"
+        )
+    builds = [
+        {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
+        for file, record in zip(
+            sorted((found / "statistics").glob("*.json")),
+            folders.read_statistics(found),
+            strict=True,
+        )
+    ]
+    for build in builds:
+        if lacking := sorted(set(OF_A_BUILD) - set(build)):
+            raise UserError(
+                f"{found}: statistics of another version of this program (no {lacking[0]} in one); "
+                "build the questions anew with python -m scripts.build_verified"
+            )
+        if build["version"] != version:
+            raise UserError(
+                f"{found}: is version {build['version']}, but this build is {version}; add "
+                f"--version {build['version']}, or build the questions anew"
+            )
+    _check_columns(found)
+    others = [f"{b['benchmark']} {b['split']}" for b in builds if b["code_sha256"] != code_digest()]
+    warning = f"{found}: other code than this one made the labels of {', '.join(others)}"
+    return VerifiedSet(found, tuple(builds), (warning,) if others else ())
+
+
+def rows(
+    verified: VerifiedSet,
+    benchmark: str,
+    split: str,
+    pool: int | None,
+    seed: int,
+    unverifiable: bool = False,
+) -> Iterator[Row]:
+    """The verified rows of a split with their labels, or the unverifiable ones instead.
+
+    Of ``pool``, the first by a draw.
+    """
+    files = sorted((verified.folder / "data" / f"{benchmark}_labeled").glob(f"{split}-*.parquet"))
+    drawn = None if pool is None else _drawn(files, pool, seed, unverifiable)
+    for file in files:
+        with pq.ParquetFile(file) as content:
+            for batch in content.iter_batches(batch_size=200):
+                kept = batch.filter(_wanted(batch, unverifiable))
+                for row in kept.to_pylist():
+                    if drawn is None or row["id"] in drawn:
+                        yield row
+
+
+def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
+    """The splits of a benchmark that are there."""
+    there = {build["split"] for build in verified.builds if build["benchmark"] == benchmark}
+    return [split for split in SPLITS if split in there]
+
+
+def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
+    """The questions of every benchmark's evaluation sample."""
+    for benchmark in dict.fromkeys(build["benchmark"] for build in verified.builds):
+        for file in sorted((verified.folder / "data" / f"{benchmark}_eval").glob("*.parquet")):
+            for row in pq.read_table(file).to_pylist():
+                yield features.row_to_question(row, benchmark, "validation")
+
+
+def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question, Label]:
+    """A row as the evaluation would show it, ten shuffled passages, and its label to match.
+
+    Passage numbers of path and graph follow their passages. Raises ``ValueError`` for a row that
+    cannot have ten passages because more are gold.
+    """
+    numbered = [{**p, "number": n} for n, p in enumerate(row["passages"], 1)]
+    if sum(p["is_gold"] for p in numbered) > PASSAGES:
+        raise ValueError(f"more than {PASSAGES} gold passages")
+    cut = with_ten_passages({**row, "passages": numbered}, seed)
+    places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
+    question = features.row_to_question(cut, benchmark, split)
+    label = Label(
+        NOISE_TYPES[row["noise_type"]],
+        row["explanation"],
+        tuple(_moved(Triple(**t), places) for t in row["reasoning_path"]),
+        tuple(_moved(Triple(**t), places) for t in row["knowledge_graph"]),
+        row["teacher"],
+    )
+    return question, label
+
+
+def _moved(triple: Triple, places: Mapping[int, int]) -> Triple:
+    if triple.passage is None:
+        return triple
+    return replace(triple, passage=places.get(triple.passage))
+
+
+def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> set[str]:
+    ids: list[str] = []
+    for file in files:
+        table = pq.read_table(file, columns=["id", "noise_type", "unverifiable"])
+        ids += table.filter(_wanted(table, unverifiable)).column("id").to_pylist()
+    return set(heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_)))
+
+
+def _wanted(rows: Any, unverifiable: bool) -> Any:
+    if unverifiable:
+        return rows.column("unverifiable")
+    return pc.equal(rows.column("noise_type"), NONE)
+
+
+def _check_columns(folder: Path) -> None:
+    expected: pa.Schema = features.labeled_features().arrow_schema
+    for file in sorted((folder / "data").glob("*_labeled/*.parquet")):
+        try:
+            schema = pq.read_schema(file)
+        except (OSError, pa.ArrowException) as error:
+            reason = json.dumps(str(error).splitlines()[0])
+            raise UserError(f"{file}: cannot be read ({reason}); build it anew") from None
+        if not schema.remove_metadata().equals(expected.remove_metadata()):
+            raise UserError(
+                f"{file}: has other columns than this code writes; build it anew with "
+                "python -m scripts.build_verified"
+            )

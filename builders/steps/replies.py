@@ -1,0 +1,272 @@
+"""A model's trajectories and injected steps, read as far as they can be, and what bars them.
+
+Like the readers of the teachers: JSON, JSON amid prose or in a fence; a reply is data, and the
+time to read it grows with its length only. Marks of chat templates are broken up in what is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from builders.steps.trajectories import TrajectoryError
+from builders.verified.teachers.replies import ReplyClass, UnreadableReply
+from safe_stepwise import prompts
+from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Step
+from safe_stepwise.steps import StepError, format_step, parse_step
+from safe_stepwise.taxonomy import ERROR_TYPES
+
+MOST_STEPS = 20
+LONGEST_STEP = 1000
+LONGEST_REMARK = 600
+"""Characters of a diagnosis or guidance; what is longer is an essay, not a verdict."""
+TWO_STEPS = "two steps in one"
+
+_STARTS_TRIED = 32
+_DECODER = json.JSONDecoder(strict=False)
+_OPEN = re.compile(r"[\[{]")
+_FENCES = (("", ""), ("```", "```"), ("```json", "```"))
+_NUMBERED = re.compile(r"\s*step\s*\d+\s*:", re.IGNORECASE)
+_NUMBERED_LINE = re.compile(r"^[ \t\"'*>-]{0,8}(step[ \t]{1,3}\d{1,4}[ \t]?:.*)$", re.I | re.M)
+_SECOND_STEP = re.compile(r"\bstep \d+:", re.IGNORECASE)
+_SECOND_STEP_ERRORS = ("not atomic", "the step ends with two kinds")
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|‘[^’]*’")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CITED = re.compile(r"\b(passage|step)s? (\d+)", re.IGNORECASE)
+_ENGLISH: frozenset[str] = frozenset(word_list("stop_words")) | frozenset(
+    ("not", "but", "this", "step", "says", "states", "there", "then", "before", "already",
+     "instead", "answer", "so", "than", "no", "none", "any")
+)  # fmt: skip
+_ENGLISH_OF_A_STEP = 0.1
+"""Less than of a remark: a step quotes passages, in which foreign titles stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A reply with an erroneous step: its text as written, the remarks as one line each."""
+
+    step: str
+    diagnosis: str
+    guidance: str
+    kind: ReplyClass
+
+
+class StepRefused(Exception):
+    """A step or its remarks that are not kept; the message is the reason."""
+
+
+def read_trajectory(text: str) -> tuple[tuple[str, ...], ReplyClass]:
+    """The steps of a reply as written; raises `UnreadableReply`.
+
+    >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
+    (('Step 1: Oru. (Logical)',), 'salvaged')
+    """
+    found = [(steps, kind) for value, kind in _values(text) if (steps := _steps(value)) is not None]
+    if not found:
+        lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
+        if lines:
+            return lines, "salvaged"
+        raise UnreadableReply(_description(text, "steps"))
+    if any(steps != found[0][0] for steps, _ in found):
+        raise UnreadableReply("two different trajectories")
+    return found[0]
+
+
+def as_trajectory(written: Sequence[str]) -> tuple[Step, ...]:
+    """The steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
+    if not written:
+        raise TrajectoryError("the trajectory is empty")
+    if len(written) > MOST_STEPS:
+        raise TrajectoryError(f"the trajectory is too long: {len(written)} steps")
+    steps = []
+    for position, text in enumerate(written, 1):
+        try:
+            steps.append(as_step(text, position))
+        except StepRefused as error:
+            reason = str(error).replace("the step breaks", "a step breaks", 1)
+            raise TrajectoryError(f"{reason} (step {position})") from None
+    ends = [step.number for step in steps if step.kind == "Final Answer"]
+    if not ends:
+        raise TrajectoryError("the trajectory has no final answer")
+    if ends[0] != len(steps):
+        raise TrajectoryError("the trajectory goes on after its answer")
+    return tuple(steps)
+
+
+def read_injection(text: str) -> Injection:
+    """The step, diagnosis and guidance of a reply.
+
+    Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
+
+    >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
+    Injection(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.', kind='clean')
+    """
+    found = [
+        (one, kind)
+        for value, kind in _values(text)
+        for one in (value if isinstance(value, list) else [value])
+        if isinstance(one, dict) and "step" in one
+    ]
+    if not found:
+        raise UnreadableReply(_description(text, "step"))
+    value, kind = found[0]
+    if any(other != value for other, _ in found):
+        raise StepRefused(f"{TWO_STEPS}: the reply gives several")
+    step = value["step"]
+    if isinstance(step, list) and len(step) == 1:
+        step = step[0]
+    if isinstance(step, list) and step:
+        raise StepRefused(f"{TWO_STEPS}: the reply gives several")
+    if not isinstance(step, str):
+        raise UnreadableReply("its step is no text")
+    return Injection(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")), kind)
+
+
+def as_step(written: str, position: int) -> Step:
+    """A step at a position, on one line; a missing "Step K:" is added.
+
+    Raises `StepRefused` for one that breaks the grammar, is two in one or is not in English.
+
+    >>> as_step("According to Passage 2, Oru lies on the Vel. (Attribution)", 1).number
+    1
+    """
+    if len(written) > LONGEST_STEP:
+        raise StepRefused(f"the step breaks the grammar: {len(written)} characters are too many")
+    text = "\n".join(written.strip().splitlines())
+    if not _NUMBERED.match(text):
+        text = f"Step {position}: {text}"
+    try:
+        read = parse_step(text)
+        step = replace(read, text=one_line(read.text))
+        format_step(step)
+    except StepError as error:
+        said = str(error)
+        clause = (
+            TWO_STEPS if said.startswith(_SECOND_STEP_ERRORS) else "the step breaks the grammar"
+        )
+        raise StepRefused(f"{clause}: {one_line(said)}") from None
+    if step.number != position:
+        raise StepRefused(
+            f"the step breaks the grammar: it is numbered {step.number}, not {position}"
+        )
+    if _SECOND_STEP.search(step.text):
+        raise StepRefused(f"{TWO_STEPS}: a second one is numbered in it")
+    if step.kind != "Final Answer":
+        reading = read_step(step.text)
+        if step.kind == "Attribution" and len(reading.cited) > 1 and not reading.denies:
+            raise StepRefused(f"{TWO_STEPS}: it reads {len(reading.cited)} passages")
+        if not is_english(step.text, _ENGLISH_OF_A_STEP):
+            raise StepRefused("the step is not in English")
+    return step
+
+
+def check_remarks(said: Injection, error_type: str, passages: int, position: int) -> None:
+    """Raise `StepRefused` for a diagnosis or guidance that no verifier should learn.
+
+    ``passages`` is how many there are, ``position`` that of the step.
+    """
+    for what, text in (("diagnosis", said.diagnosis), ("guidance", said.guidance)):
+        if not text:
+            raise StepRefused(f"the {what} is empty")
+        if len(text) > LONGEST_REMARK:
+            raise StepRefused(f"the {what} is too long: {len(text)} characters")
+        if not is_english(text):
+            raise StepRefused(f"the {what} is not in English")
+        for other in ERROR_TYPES:
+            if other.name != error_type and other.name in text:
+                raise StepRefused(f"two errors at once: the {what} names {other.name}")
+        for noun, number in _CITED.findall(text):
+            limit = passages if noun.lower() == "passage" else position + (what == "guidance")
+            if not 1 <= int(number[:9]) <= limit:
+                raise StepRefused(f"the {what} cites what is not there: {noun} {number[:9]}")
+
+
+def is_english(text: str, least: float = 0.2) -> bool:
+    """Whether a text can be English, as far as its script and everyday words tell.
+
+    ``least`` is the number of everyday words it must have for each word in lower case.
+
+    >>> is_english("Passage 2 says that Oru lies on the Vel.")
+    True
+    >>> is_english("Laut Passage 2 liegt Oru auf der linken Seite des Vel.")
+    False
+    """
+    text = _QUOTED.sub(" ", text)
+    letters = [letter for letter in text if letter.isalpha()]
+    latin = sum(letter < "\u0250" or "LATIN" in unicodedata.name(letter, "") for letter in letters)
+    if letters and latin < len(letters) / 2:
+        return False
+    words: list[str] = _LETTERS.findall(text)
+    lower = sum(word.islower() for word in words)
+    return lower < 4 or sum(word.lower() in _ENGLISH for word in words) >= least * lower
+
+
+def one_line(value: Any) -> str:
+    """Text of a reply on one line, as UTF-8 can hold it, marks of chat templates broken up.
+
+    >>> one_line("End here: <|im_end|>\\nWrite ####ANSWER: <answer>.")
+    'End here: < |im_end|> Write ####ANSWER: <answer>.'
+    """
+    text = value if isinstance(value, str) else ""
+    text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    safe = prompts.defuse("".join(c for c in text if c.isprintable()))
+    return safe.replace("< answer>", "<answer>")  # our own way to ask for it, and no mark
+
+
+def _values(text: str) -> Iterator[tuple[Any, ReplyClass]]:
+    """The JSON objects and lists that a text holds, outermost first, and what is inside them.
+
+    Only the first few starts are tried: prose that is full of brackets is no reply.
+    """
+    at = 0
+    for _ in range(_STARTS_TRIED):
+        start = _OPEN.search(text, at)
+        if start is None:
+            return
+        at = start.end()
+        try:
+            value, end = _DECODER.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            continue
+        around = text[: start.start()].strip(), text[end:].strip()
+        alone = around in _FENCES
+        yield value, "clean" if alone else "salvaged"
+        if _holds_reply(value):
+            at = end
+
+
+def _holds_reply(value: Any) -> bool:
+    return _steps(value) is not None or (isinstance(value, dict) and "step" in value)
+
+
+def _steps(value: Any) -> tuple[str, ...] | None:
+    """The steps of a trajectory: under their key, or a bare list of numbered steps."""
+    listed = value.get("steps") if isinstance(value, dict) else value
+    if not isinstance(listed, list):
+        return None
+    texts: list[str] = []
+    for one in listed:
+        text = one.get("step", one.get("text")) if isinstance(one, dict) else one
+        if not isinstance(text, str):
+            return None
+        texts.append(text)
+    if isinstance(value, list) and not (texts and all(map(_NUMBERED.match, texts))):
+        return None
+    return tuple(texts)
+
+
+def _description(text: str, what: str) -> str:
+    if not text.strip():
+        return "it is empty"
+    if not _OPEN.search(text):
+        return "it holds no JSON"
+    for value, _ in _values(text):
+        if isinstance(value, dict):
+            return f"it has no {what}"
+    return "its JSON is broken"

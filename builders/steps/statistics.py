@@ -1,0 +1,163 @@
+"""What a build of the verifier set read, made, left out and chose: ``statistics/*.json``."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from builders.steps.composition import Composition
+from builders.steps.features import step_row
+from builders.steps.lengths import Lengths
+from builders.steps.rows import ORIGINS, StepRow
+from builders.work.parquet import SplitFiles
+from safe_stepwise.taxonomy import TAXONOMY, category
+
+Counts = Mapping[str, Mapping[str, int]]
+
+OF_A_BUILD = (
+    *"benchmark split version source teacher simulated verified digest".split(),
+    *"license homepage citation code_sha256".split(),
+)
+"""What a record of verified questions has to have, as it is carried over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatistics:
+    """The record of one build; every mapping counts rows unless it says otherwise.
+
+    ``refused`` is by error type ("" for ideal trajectories and whole questions) and reason up to
+    its first colon. ``trajectories`` counts questions by benchmark, those of the evaluation sample
+    included: ``questions`` seen, ``passing`` with an ideal trajectory. ``kept_out`` counts what the
+    evaluation sample keeps out of the candidates.
+    """
+
+    version: str
+    seed: int
+    teacher: str
+    simulated: bool
+    unverifiable: bool
+    """Whether the questions are those that could not be verified, and no step was checked."""
+    composition: Composition
+    test_share: float
+    pool: int | None
+    refined: Mapping[str, Any] | None
+    """Where the refined rows come from, if any was given (see `refinement.origin_of`)."""
+    rows: int
+    questions: int
+    splits: Counts
+    """Rows and questions of each split."""
+    benchmarks: Counts
+    """Rows, questions, and rows by origin of each benchmark (SAFE v1, Table 7)."""
+    origins: Counts
+    """By split, then origin."""
+    types: Mapping[str, Counts]
+    """By benchmark, then error type, then split."""
+    positions: Counts
+    """By position, then origin."""
+    missing_evidence: Mapping[str, int]
+    """Rows of the config of that name by split."""
+    trajectories: Counts
+    refused: Counts
+    kept_out: Counts
+    shortfalls: Counts
+    groups: Mapping[str, int]
+    """Groups of questions that may not be parted: how many, the questions of the largest."""
+    lengths: Lengths
+    verified: Sequence[Mapping[str, Any]]
+    """The builds of the questions: benchmark, split, source, licence, digest of their record."""
+    files: Mapping[str, Mapping[str, SplitFiles]]
+    """By config, then split."""
+    examples: Sequence[Mapping[str, Any]]
+    prompt_sha256: str
+    libraries: Mapping[str, str]
+    code_sha256: str
+
+
+def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
+    """The counts of the chosen rows, given by split, as fields of `StepStatistics`."""
+    everything = [row for split in rows.values() for row in split]
+    return {
+        "rows": len(everything),
+        "questions": _questions(everything),
+        "splits": {
+            split: {"rows": len(part), "questions": _questions(part)}
+            for split, part in rows.items()
+        },
+        "benchmarks": {
+            benchmark: {"rows": len(part), "questions": _questions(part), **_by_origin(part)}
+            for benchmark, part in _by_benchmark(everything).items()
+        },
+        "origins": {split: _by_origin(part) for split, part in rows.items()},
+        "types": _types(rows),
+        "positions": _positions(everything),
+    }
+
+
+def builds_of(builds: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the record keeps of the verified set's own records."""
+    return [{name: build[name] for name in OF_A_BUILD} for build in builds]
+
+
+def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
+    """Three rows for a card: an ideal one, two injected ones of different types."""
+    ideal = [row for row in rows if row.origin == "ideal" and row.step.kind != "Final Answer"]
+    injected = [row for row in rows if row.origin == "injected"]
+    first = injected[:1]
+    other = [r for r in injected if category(_type(r)) != category(_type(first[0]))] or [
+        r for r in injected if _type(r) != _type(first[0])
+    ]
+    return [_example(row) for row in (*(ideal[:1] or rows[:1]), *first, *other[:1])]
+
+
+def _example(row: StepRow) -> dict[str, Any]:
+    columns = step_row(row)
+    named = {
+        "error_type": _type(row),
+        "error_category": category(_type(row)),
+        "origin": row.origin,
+    }
+    return {**columns, **named}
+
+
+def _types(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, dict[str, dict[str, int]]]:
+    found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for split, part in rows.items():
+        for row in part:
+            found[row.question.benchmark][_type(row)][split] += 1
+    return {
+        benchmark: {
+            entry.name: {split: types[entry.name][split] for split in rows}
+            for entry in TAXONOMY
+            if entry.name in types
+        }
+        for benchmark, types in sorted(found.items())
+    }
+
+
+def _positions(rows: Sequence[StepRow]) -> dict[str, dict[str, int]]:
+    by_position: dict[int, list[StepRow]] = defaultdict(list)
+    for row in rows:
+        by_position[row.step.number].append(row)
+    return {str(number): _by_origin(by_position[number]) for number in sorted(by_position)}
+
+
+def _by_benchmark(rows: Sequence[StepRow]) -> dict[str, list[StepRow]]:
+    found: dict[str, list[StepRow]] = defaultdict(list)
+    for row in rows:
+        found[row.question.benchmark].append(row)
+    return dict(sorted(found.items()))
+
+
+def _by_origin(rows: Sequence[StepRow]) -> dict[str, int]:
+    counts = Counter(row.origin for row in rows)
+    return {origin: counts[origin] for origin in ORIGINS}
+
+
+def _questions(rows: Sequence[StepRow]) -> int:
+    return len({(row.question.benchmark, row.question.id) for row in rows})
+
+
+def _type(row: StepRow) -> str:
+    return row.feedback.error_type

@@ -1,0 +1,156 @@
+"""Synthetic: multi-hop questions about a fictional world, with noise that is known row by row.
+
+What it is: a seeded generator that writes encyclopedia-like passages about invented people, works,
+places and organisations, asks 2-4 hop questions about them in the styles of 2WikiMultihopQA (10
+passages, Wikidata-like triples), HotpotQA (10 passages, freer wording) and MuSiQue (20 passages,
+decompositions), and spoils a given share of the rows in one known way, so that verification can be
+scored against the truth at any size. Source: this file. Licence: CC0-1.0.
+
+A row of its plain JSONL (``to_row``), shortened::
+
+    {"id": "synthetic-validation-7-12", "question": "Where was the director of film Marel Vo born?",
+     "answer": "Brelstad", "aliases": [], "kind": "compositional", "hops": 2,
+     "passages": [{"title": "Marel Vo", "sentences": ["Marel Vo is a 1954 Kelvian crime film.",
+                   "It was directed by Tomek Veldin."], "is_gold": true},
+                  {"title": "Tomek Veldin", "sentences": ["Tomek Veldin (born 1 May 1920) is a
+                   Kelvian film director.", "A native of Brelstad, he left school early."],
+                   "is_gold": true}],
+     "supporting_facts": [{"title": "Marel Vo", "sentence": 1},
+                          {"title": "Tomek Veldin", "sentence": 1}],
+     "evidence": [{"head": "Marel Vo", "relation": "director", "tail": "Tomek Veldin"},
+                  {"head": "Tomek Veldin", "relation": "place of birth", "tail": "Brelstad"}],
+     "decomposition": [], "truth": "none"}
+
+Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker
+can make any range; ``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
+has no annotations and no gold passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from builders.synthetic.creation import make_world
+from builders.synthetic.draft import Draft
+from builders.synthetic.entities import one
+from builders.synthetic.noise import spoil
+from builders.synthetic.passages import to_question
+from builders.synthetic.questions import STYLES, plan
+from builders.synthetic.rows import NAME, parse, to_row
+from builders.synthetic.world import World
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NoiseType, Passage, Question
+
+__all__ = [
+    "BLOCK",
+    "CITATION",
+    "HOMEPAGE",
+    "HUB_IDS",
+    "LICENSE",
+    "NAME",
+    "NOISE_SHARES",
+    "Spec",
+    "generate",
+    "parse",
+    "parse_spec",
+    "to_row",
+]
+
+LICENSE = "cc0-1.0"
+HOMEPAGE = ""
+CITATION = ""
+HUB_IDS: tuple[str, ...] = ()
+
+BLOCK = 200
+"""Rows that share one world."""
+
+NOISE_SHARES: dict[NoiseType, float] = {
+    "missing_evidence": 0.25,
+    "entity_confusion": 0.2,
+    "external_knowledge": 0.2,
+    "wrong_answer": 0.15,
+    "ambiguous_question": 0.15,
+    "unparsed": 0.05,
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to make: how many rows, from which seed, and what share of them is noise (0 to 1)."""
+
+    rows: int
+    seed: int = 0
+    noise: float = 0.12
+
+
+def parse_spec(text: str) -> Spec:
+    """The Spec that ``--input`` gives for this benchmark; UserError when it can't be read.
+
+    >>> parse_spec("rows=20000,seed=7")
+    Spec(rows=20000, seed=7, noise=0.12)
+    """
+    types = {"rows": int, "seed": int, "noise": float}
+    example = "write it like rows=20000,seed=7,noise=0.12"
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        if name not in types or name in values:
+            what = "is given twice" if name in values else "is not a setting"
+            raise UserError(f"synthetic spec {text!r}: {name!r} {what}: {example}")
+        try:
+            values[name] = types[name](number)
+        except ValueError as error:
+            raise UserError(
+                f"synthetic spec {text!r}: {name} is {number!r}, not a number: {example}"
+            ) from error
+    if values.get("rows", 0) < 1:
+        raise UserError(f"synthetic spec {text!r}: rows must be at least 1: {example}")
+    if not 0 <= values.get("noise", 0) <= 1:
+        raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
+    return Spec(**values)
+
+
+def generate(
+    spec: Spec, start: int = 0, stop: int | None = None, split: str = "validation"
+) -> Iterator[tuple[Question, NoiseType]]:
+    """Rows ``start`` to ``stop`` (excluded; the end when None) with their true noise type.
+
+    Ranges compose: however the rows are dealt out to workers, they come out the same.
+
+    >>> spec = Spec(rows=300, seed=1)
+    >>> [q.id for q, _ in generate(spec, 199, 201)]
+    ['synthetic-validation-1-199', 'synthetic-validation-1-200']
+    """
+    stop = spec.rows if stop is None else min(stop, spec.rows)
+    block = None
+    for i in range(start, stop):
+        if i // BLOCK != block:
+            block = i // BLOCK
+            world = make_world(Random(f"{spec.seed}:{split}:{block}"))
+            library: dict[tuple[int, bool], Passage] = {}
+        rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
+        truth = _truth(rng, spec.noise)
+        draft = _draft(world, rng, truth)
+        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library), truth
+
+
+def _truth(rng: Random, rate: float) -> NoiseType:
+    if rng.random() >= rate:
+        return "none"
+    draw = rng.random()
+    for noise, share in NOISE_SHARES.items():
+        draw -= share
+        if draw < 0:
+            return noise
+    return "unparsed"
+
+
+def _draft(world: World, rng: Random, truth: NoiseType) -> Draft:
+    """A row with exactly the noise ``truth``; plans that can't carry it are drawn again."""
+    style = one(rng, STYLES)
+    while not spoil(draft := plan(world, rng, truth, style)):
+        pass
+    return draft

@@ -1,0 +1,79 @@
+"""Name-alikes: people, films and towns that a careless reader takes for another."""
+
+from __future__ import annotations
+
+from random import Random
+
+from builders.synthetic.entities import Entity, one, start_year, text_of
+from builders.synthetic.people import CREATORS, add_person
+from builders.synthetic.places import add_town
+from builders.synthetic.works import add_work
+from builders.synthetic.world import World
+
+_SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", "economist")
+_EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")
+
+
+def add_namesakes(world: World) -> None:
+    """Namesakes for some people, films and towns, each pair linked in ``alikes``."""
+    rng = world.rng
+    for relation, group in world.makers.items():
+        for p in group:
+            if rng.random() < 0.45:
+                _namesake(world, p, CREATORS[relation])
+    films = world.by_kind["film"]
+    for film in rng.sample(films, 10):
+        director = film.facts["director"][0]
+        twin = add_work(world, "film", film.name, avoid=director if isinstance(director, Entity)
+                          else None)  # fmt: skip
+        if start_year(film) == start_year(twin):
+            twin.facts["publication date"] = [str(start_year(film) + 1)]
+        for each in (film, twin):
+            each.title = f"{each.name} ({start_year(each)} film)"
+        film.alikes.append(("title", twin))
+        twin.alikes.append(("title", film))
+    towns, regions = world.by_kind["town"], world.by_kind["region"]
+    for town in towns[:12:2]:
+        while (region := one(rng, regions)).facts["country"] == town.facts["country"]:
+            pass
+        twin = add_town(world, town.name, region, listed=False)
+        for each in (town, twin):
+            home = each.facts["located in the administrative territorial entity"][0]
+            each.title = f"{each.name}, {text_of(home)}"
+        town.alikes.append(("town", twin))
+
+
+def _namesake(world: World, p: Entity, occupation: str) -> None:
+    rng, year = world.rng, start_year(p)
+    mode = one(rng, ("epithet", "profession", "dates"))
+    early = year - 150 - int(rng.random() * 30)
+    birth = {"dates": early, "profession": year - 5 + int(rng.random() * 25)}.get(
+        mode, year - 28 - int(rng.random() * 10)
+    )
+    job = {"dates": one(rng, _EARLY), "profession": one(rng, _SPORTS)}.get(mode, occupation)
+    other = add_person(world, job, min(birth, 1985), p.female, p.short)
+    base = p.name
+    other.full = p.full = ""
+    if mode == "epithet":
+        elder, younger = one(rng, (("the Elder", "the Younger"), ("Sr.", "Jr.")))
+        if p.female:
+            elder, younger = "the Elder", "the Younger"
+        p.name = p.title = f"{base} {younger}"
+        other.name = other.title = f"{base} {elder}"
+    else:
+        other.name, p.title = base, f"{base} ({p.occupation})"
+        other.title = f"{base} ({other.occupation})"
+        if rng.random() < 0.4:
+            p.asides.append(hatnote(rng, other))
+    p.alikes.append((mode, other))
+
+
+def hatnote(rng: Random, other: Entity) -> str:
+    """The line that tells an article's subject apart from its namesake ``other``."""
+    return one(
+        rng,
+        (
+            f"Not to be confused with the {other.occupation} {other.name}.",
+            f"For the {other.occupation} of the same name, see {other.title}.",
+        ),
+    )

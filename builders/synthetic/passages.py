@@ -1,0 +1,141 @@
+"""From a draft to a row: its passages, distractors and annotations."""
+
+from __future__ import annotations
+
+from builders.synthetic.draft import Draft, label_of
+from builders.synthetic.entities import Entity, Value, one, text_of
+from builders.synthetic.people import CREATORS
+from builders.synthetic.questions import ASKED, BY
+from builders.synthetic.rows import NAME
+from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
+
+
+def to_question(
+    draft: Draft, identifier: str, split: str, library: dict[tuple[int, bool], Passage]
+) -> Question:
+    """The row of a draft; ``library`` keeps the block's passages, which most rows share."""
+    entities = [*draft.gold, *_distractors(draft)]
+    draft.rng.shuffle(entities)
+    number = {e.key: n for n, e in enumerate(entities, 1)}
+    stripped = draft.truth == "unparsed"
+    gold = set() if stripped else {e.key for e in draft.gold}
+    passages = tuple(_passage(draft, e, e.key in gold, library) for e in entities)
+    facts: dict[SupportingFact, None] = {}
+    evidence: list[Triple] = []
+    for link in draft.links:
+        source = draft.article(link.source or link.head)
+        sentence = source.states.get((link.head.key, link.relation), 0)
+        facts[SupportingFact(source.title, sentence)] = None
+        head = link.head
+        titled = draft.style == "2wiki" and draft.rng.random() < 0.4 and head.kind != "town"
+        evidence.append(Triple(head.title if titled else head.name, link.relation, link.said))
+    hops = _decomposition(draft, number) if draft.style == "musique" else ()
+    return Question(
+        id=identifier,
+        benchmark=NAME,
+        split=split,
+        question=draft.question,
+        answer=draft.answer,
+        aliases=draft.aliases,
+        kind=draft.kind,
+        hops=len(draft.links),
+        passages=passages,
+        supporting_facts=() if stripped else tuple(facts),
+        evidence=() if stripped else tuple(evidence),
+        decomposition=() if stripped else hops,
+    )
+
+
+def _passage(
+    draft: Draft, e: Entity, is_gold: bool, library: dict[tuple[int, bool], Passage]
+) -> Passage:
+    if e.key in draft.altered:
+        article = draft.article(e)
+        return Passage(article.title, article.sentences, is_gold)
+    if (e.key, is_gold) not in library:
+        article = draft.article(e)
+        library[e.key, is_gold] = Passage(article.title, article.sentences, is_gold)
+    return library[e.key, is_gold]
+
+
+def _decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:
+    hops = []
+    for link in draft.links:
+        source = link.source or link.head
+        if draft.kind == "intersection" and link.head.kind == "film":
+            made = BY[link.relation].format(x=text_of(link.tail))
+            made = made if link.relation == "cast member" else f"that was {made}"
+            hops.append(Hop(f"What is the film {made}?", draft.answer, number[source.key]))
+            continue
+        label = label_of(link.head) if draft.truth != "ambiguous_question" else link.head.name
+        subject = label if link.after is None else f"#{link.after + 1}"
+        if draft.rng.random() < 0.5:
+            question = f"{subject} >> {link.relation}"
+        else:
+            question = one(draft.rng, ASKED[link.relation]).format(x=subject)
+            question = question[0].upper() + question[1:]
+        hops.append(Hop(question, link.said, number[source.key]))
+    return tuple(hops)
+
+
+def _distractors(draft: Draft) -> list[Entity]:
+    """Passages that answer nothing: name-alikes first, then whatever else the world holds."""
+    world, rng = draft.world, draft.rng
+    size = (20 if draft.style == "musique" else 10) - len(draft.gold)
+    # Places are mentioned everywhere and harmlessly, unless the row's point is what isn't said.
+    strict = draft.truth == "missing_evidence"
+    core = {e.key for e in draft.gold if strict or e.kind not in ("town", "region", "country")}
+    everything = {e.key for e in draft.gold}
+    namesakes = {other.key for e in draft.gold for _, other in e.alikes}
+    titles = {e.title for e in draft.gold}
+    chosen: list[Entity] = []
+    gap = draft.withheld
+
+    def offer(e: Entity) -> None:
+        mentions = world.articles[e.key].mentions
+        # A namesake may happen to have the very value that the row withholds.
+        if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
+            return
+        # A town that the gapped article names would tell the country that it doesn't.
+        if gap and gap.head is not e and _names(gap.head, e) and _names(e, gap.tail):
+            return
+        # A border, told from the other side, would be a second answer.
+        apart = everything if e.kind == "country" else core
+        if e.title not in titles and len(chosen) < size and apart.isdisjoint(mentions):
+            titles.add(e.title)
+            chosen.append(e)
+
+    for e in draft.beside:
+        titles.add(e.title)
+        chosen.append(e)
+    for other in _lookalikes(draft):
+        offer(other)
+    while len(chosen) < size:
+        offer(one(rng, world.entities))
+    return chosen
+
+
+def _names(e: Entity, value: Value) -> bool:
+    """Whether one of the facts of ``e`` is ``value``."""
+    return isinstance(value, Entity) and any(
+        isinstance(v, Entity) and v.key == value.key for vs in e.facts.values() for v in vs
+    )
+
+
+def _lookalikes(draft: Draft) -> list[Entity]:
+    if draft.truth == "entity_confusion":
+        return []
+    found = [
+        other
+        for e in draft.gold
+        for mode, other in e.alikes
+        if mode in ("epithet", "title") or (mode != "town" and _is_maker(draft, e))
+    ]
+    kin = [e.short for e in draft.gold if e.short]
+    people = draft.world.by_kind["person"]
+    return found + [p for p in people if p.short in kin and p not in draft.gold][:3]
+
+
+def _is_maker(draft: Draft, e: Entity) -> bool:
+    """Whether a work's credit or the question's own wording tells ``e`` from its namesake."""
+    return all(link.relation in CREATORS for link in draft.links if link.tail is e)

@@ -1,0 +1,266 @@
+"""Questions of each kind, and the hops that answer them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from builders.synthetic.draft import DATES, KIN, Draft, Link, choose_gold, label_of, say, walk
+from builders.synthetic.entities import Entity, Value, one, order_of, text_of
+from builders.synthetic.wording import load
+from builders.synthetic.world import World
+from safe_stepwise.records import NoiseType
+
+_WORDING: dict[str, Any] = load("questions.yaml")
+PHRASES: dict[str, str] = _WORDING["phrases"]
+ASKED: dict[str, list[str]] = _WORDING["asked"]
+ASKED_FREELY: dict[str, list[str]] = _WORDING["asked_freely"]
+COMPARED: list[dict[str, Any]] = _WORDING["compared"]
+SAME: list[dict[str, Any]] = _WORDING["same"]
+INFERENCES: dict[tuple[str, ...], str] = {
+    tuple(each["path"]): each["question"] for each in _WORDING["inferences"]
+}
+BRIDGED_SAME: list[str] = _WORDING["bridged_same"]
+BRIDGED: dict[str, dict[str, list[str]]] = _WORDING["bridged"]
+BY: dict[str, str] = _WORDING["by"]
+SHARED: dict[str, list[str]] = _WORDING["shared"]
+
+STYLES = ("2wiki", "hotpotqa", "musique")
+_KIND_SHARES = {
+    "2wiki": (("chain", 0.45), ("comparison", 0.25), ("bridge", 0.2), ("intersection", 0.1)),
+    "hotpotqa": (("chain", 0.6), ("comparison", 0.2), ("bridge", 0.05), ("intersection", 0.15)),
+    "musique": (("chain", 0.75), ("comparison", 0.08), ("bridge", 0.07), ("intersection", 0.1)),
+}
+
+
+_STARTS = ("film", "film", "film", "song", "album", "book", "person", "person", "person")
+
+
+def _chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    hops = 2
+    if style == "musique":
+        hops = one(rng, (2, 2, 2, 3, 3, 4, 4))
+    kinds = _STARTS if style == "2wiki" else (*_STARTS, "company", "label", "school", "award")
+    start = one(rng, world.by_kind[one(rng, kinds)])
+    path: list[str] = []
+    head: Value = start
+    for _ in range(hops):
+        if not isinstance(head, Entity):
+            return None
+        relations = [r for r in head.facts if r in ASKED]
+        if not relations:
+            return None
+        # Families are rare in the world and frequent in questions.
+        relations += [r for r in relations if r in KIN] * 3
+        path.append(one(rng, relations))
+        head = head.facts[path[-1]][0]
+    if style != "musique" and rng.random() < 0.15:
+        start, path = one(rng, _grandparents(world))
+    links = walk(start, path)
+    # Borders go both ways, so a second border would lead back as well.
+    if links is None or path.count("shares border with") > 1:
+        return None
+    inference = INFERENCES.get((path[0], path[1])) if hops == 2 else None
+    kind = {"2wiki": "compositional", "hotpotqa": "bridge"}.get(style, f"{hops}hop")
+    if inference and style == "2wiki":
+        kind = "inference"
+    draft = Draft(world, rng, truth, style, kind, links)
+    draft.question = _chain_question(draft, path, label_of(start, style), inference)
+    return answer_chain(draft)
+
+
+@lru_cache(maxsize=1)
+def _grandparents(world: World) -> list[tuple[Entity, list[str]]]:
+    """Every person and pair of family relations that a 2Wiki inference can be made of."""
+    return [
+        (person, list(path))
+        for person in world.by_kind["person"]
+        for path in INFERENCES
+        if path[0] in person.facts and walk(person, list(path))
+    ]
+
+
+def _chain_question(draft: Draft, path: list[str], label: str, inference: str | None) -> str:
+    if inference and draft.style != "musique":
+        return inference.format(x=label)
+    noun = label
+    for link, relation in zip(draft.links, path[:-1], strict=False):
+        phrase = PHRASES[relation]
+        if link.head.kind == "school" and relation.startswith("located"):
+            phrase = "the town where {x} is located"
+        noun = phrase.format(x=noun)
+    options = ASKED[path[-1]]
+    if draft.style == "hotpotqa":
+        options = options + ASKED_FREELY.get(path[-1], [])
+    # HotpotQA's annotators asked freely: every wording; 2Wiki's templates: the first mostly.
+    plain = draft.style == "2wiki" and draft.rng.random() < 0.7
+    text = (options[0] if plain else one(draft.rng, options)).format(x=noun)
+    return text[0].upper() + text[1:]
+
+
+def answer_chain(draft: Draft) -> Draft:
+    """The draft with the end of its last hop as the answer."""
+    last = draft.links[-1]
+    adjective = last.relation in ("country of citizenship", "country of origin")
+    as_demonym = adjective and draft.style != "musique" and draft.rng.random() < 0.4
+    last.said = draft.answer = say(last.tail, as_demonym)
+    draft.aliases = ()
+    if isinstance(last.tail, Entity) and last.tail.demonym and draft.style == "musique":
+        draft.aliases = (last.tail.demonym,)
+    return draft
+
+
+def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    dated = rng.random() < 0.7
+    asked = one(rng, COMPARED if dated else SAME)
+    relation = asked["relation"]
+    pool = world.by_kind[one(rng, asked["kinds"])]
+    a = one(rng, pool)
+    b = _partner(rng, a, relation, pool)
+    if b is None or relation not in a.facts:
+        return None
+    # The year in a film's title would answer a question about its date.
+    if relation == "publication date" and (a.alikes or b.alikes):
+        return None
+    left, right = a.facts[relation][0], b.facts[relation][0]
+    links = [Link(a, relation, left, text_of(left)), Link(b, relation, right, text_of(right))]
+    draft = Draft(world, rng, truth, style, "comparison", links)
+    if not dated:
+        draft.question = one(rng, asked["questions"]).format(a=label_of(a), b=label_of(b))
+        as_demonym = relation == "country of citizenship" and rng.random() < 0.5
+        for link in links:
+            link.said = say(link.tail, as_demonym)
+        draft.answer = "yes" if left is right else "no"
+        return draft
+    later = rng.random() < 0.45
+    if order_of(left)[0] == order_of(right)[0]:
+        return None
+    template = one(rng, asked["later" if later else "earlier"])
+    draft.question = template.format(a=label_of(a), b=label_of(b), k=a.kind)
+    draft.answer = links[winner(left, right, later)].head.name
+    return draft
+
+
+def winner(left: Value, right: Value, later: bool) -> int:
+    """Which of two dates a comparison asks for: 0 for the left one, 1 for the right one."""
+    return 0 if (order_of(left) < order_of(right)) != later else 1
+
+
+def _partner(rng: Random, a: Entity, relation: str, pool: list[Entity]) -> Entity | None:
+    """Another with the relation; of yes/no relations half of the time with the same value."""
+    options = [e for e in pool if e is not a and relation in e.facts and e.name != a.name]
+    if relation not in DATES and relation in a.facts and rng.random() < 0.45:
+        options = [e for e in options if e.facts[relation] == a.facts[relation]]
+    return one(rng, options) if options else None
+
+
+def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    kind, maker = one(
+        rng, (("film", "director"), ("film", "director"), ("song", "performer"), ("book", "author"))
+    )
+    relation = one(rng, ("date of birth", "date of death", "country of citizenship"))
+    first = walk(one(rng, world.by_kind[kind]), [maker, relation])
+    second = walk(one(rng, world.by_kind[kind]), [maker, relation])
+    if first is None or second is None or first[0].tail is second[0].tail:
+        return None
+    if first[0].head.name == second[0].head.name:
+        return None
+    first[1].after, second[1].after = 0, 1
+    links = [first[0], second[0], first[1], second[1]]
+    draft = Draft(world, rng, truth, style, "bridge_comparison", links)
+    a, b = (label_of(link.head) for link in links[:2])
+    left, right = links[2].tail, links[3].tail
+    words = {"a": a, "b": b, "k": kind, "m": maker}
+    if relation == "country of citizenship":
+        if left is not right and rng.random() < 0.6:
+            return None
+        draft.question = one(rng, BRIDGED_SAME).format(**words)
+        draft.answer = "yes" if left is right else "no"
+        return draft
+    if order_of(left) == order_of(right):
+        return None
+    later = rng.random() < 0.45
+    draft.question = one(rng, BRIDGED[relation]["later" if later else "earlier"]).format(**words)
+    draft.answer = links[winner(left, right, later)].head.name
+    return draft
+
+
+def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    if rng.random() < 0.5:
+        return _shared_film(world, rng, truth, style)
+    relation = one(rng, tuple(SHARED))
+    people = [p for p in world.by_kind["person"] if relation in p.facts]
+    a = one(rng, people)
+    others = [p for p in people if p is not a and p.facts[relation] == a.facts[relation]]
+    others = [p for p in others if p.name != a.name]
+    if not others:
+        return None
+    b, shared = one(rng, others), a.facts[relation][0]
+    links = [Link(a, relation, shared, text_of(shared)), Link(b, relation, shared)]
+    links[1].said = draft_answer = links[0].said
+    draft = Draft(world, rng, truth, style, "intersection", links)
+    draft.question = one(rng, SHARED[relation]).format(a=label_of(a), b=label_of(b))
+    draft.answer = draft_answer
+    return draft
+
+
+def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    """A film by its director and another credit; the director's own article names it too."""
+    film = one(rng, world.by_kind["film"])
+    credits = [r for r in ("composer", "producer", "cast member") if r in film.facts]
+    director = film.facts["director"][0]
+    if not credits or not isinstance(director, Entity) or ("director", film) not in director.works:
+        return None
+    relation = one(rng, credits)
+    other = film.facts[relation][0]
+    pairs = [
+        f
+        for f in world.by_kind["film"]
+        if f.facts["director"][0] is director and f.facts.get(relation) == [other]
+    ]
+    if len(pairs) > 1 or not isinstance(other, Entity):
+        return None
+    links = [
+        Link(film, "director", director, director.name, source=director),
+        Link(film, relation, other, other.name),
+    ]
+    draft = Draft(world, rng, truth, style, "intersection", links)
+    one_by, two_by = BY["director"], BY[relation]
+    phrases = [one_by.format(x=label_of(director)), two_by.format(x=label_of(other))]
+    if rng.random() < 0.5:
+        phrases.reverse()
+    opening = one(rng, ("Which film was", "What is the film that was"))
+    if phrases[0].startswith("starring"):
+        phrases.reverse()
+    draft.question = f"{opening} {phrases[0]} and {phrases[1]}?"
+    if phrases[1].startswith("starring"):
+        draft.question = f"Which film {phrases[1]} was {phrases[0]}?"
+    draft.answer = film.name
+    return draft
+
+
+_PLANS = {
+    "chain": _chain,
+    "comparison": _comparison,
+    "bridge": _bridge,
+    "intersection": _intersection,
+}
+
+
+def plan(world: World, rng: Random, truth: NoiseType, style: str) -> Draft:
+    """A sound draft in a benchmark's style (see ``STYLES``), its gold entities chosen."""
+    make = _PLANS[_weighted(rng, _KIND_SHARES[style])]
+    while (draft := make(world, rng, truth, style)) is None:
+        pass
+    choose_gold(draft)
+    return draft
+
+
+def _weighted(rng: Random, shares: tuple[tuple[str, float], ...]) -> str:
+    draw = rng.random()
+    for name, share in shares:
+        draw -= share
+        if draw < 0:
+            return name
+    return shares[0][0]

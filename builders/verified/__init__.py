@@ -1,0 +1,1 @@
+"""Verified benchmarks and noise labels."""

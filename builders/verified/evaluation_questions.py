@@ -1,0 +1,278 @@
+"""The questions to evaluate on: a verified folder, a file, or a dataset on the Hub.
+
+A verified folder gives its evaluation sample (``split`` test), or the verified rows of another
+split. A file or Hub dataset holds rows of a benchmark in its own shape, rows as `build_verified`
+publishes them, or anyone's own, an object a line::
+
+    {"question": "Where is Oru?", "answer": "Marn", "passages": [{"title": "Oru", "text": "..."}]}
+
+with, if wanted, ``id``, ``aliases`` or ``references`` (all accepted answers, in the place of
+``answer``), ``sentences`` instead of ``text``, ``is_gold``, and the annotations of our own columns.
+Rows in a benchmark's own shape, and those of another split than the sample, are cut to ten passages
+as the sample is; others are taken as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow.parquet as pq
+
+from builders.benchmarks import BENCHMARKS, fields, sources
+from builders.benchmarks.hub import HubSource
+from builders.benchmarks.musique import split_sentences
+from builders.steps.missing_evidence import without_passage
+from builders.verified import features
+from builders.verified.build import VERIFIED
+from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.work.shards import CHUNK_ROWS
+from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.records import (
+    Hop,
+    Passage,
+    Question,
+    SupportingFact,
+    Triple,
+    identity,
+)
+
+CUSTOM = "custom"
+"""The benchmark of rows that are of none."""
+TEST = "test"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What was read. ``source`` names it without its folder, ``digest`` pins its content."""
+
+    questions: tuple[Question, ...]
+    source: str
+    digest: str
+    split: str
+    skipped: tuple[str, ...] = ()
+    """Rows that could not be read, each with its place and reason."""
+
+
+def read(
+    source: str,
+    benchmarks: Sequence[str] = (),
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    *,
+    skip: bool = False,
+) -> Questions:
+    """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
+
+    ``seed`` draws passages where there are more than ten. Raises ``UserError`` for a source that
+    can't be read and, unless they are to be skipped, for a row that can't be, or whose id came
+    before, with its place.
+    """
+    if Path(source).is_dir():
+        return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
+    found: dict[tuple[str, str], Question] = {}
+    skipped: list[str] = []
+    parts = _parts(source, benchmarks, split)
+    for part, benchmark, part_split in parts:
+        here = 0
+        for place, row in _rows(part, part_split):
+            try:
+                question = question_of(sources.decode(row), benchmark, part_split, seed)
+                if (question.benchmark, question.id) in found:
+                    raise RowError(f"its id {question.id!r} is that of an earlier row")
+            except RowError as error:
+                if not skip:
+                    mend = "mend the row, or leave such rows out with --on-error skip"
+                    raise UserError(f"{place}: {error}; {mend}") from None
+                skipped.append(f"{place}: {error}")
+                continue
+            found[question.benchmark, question.id] = question
+            here += 1
+            if here == limit:
+                break
+    if not found:
+        raise UserError(f"{source}: none of its rows can be read; the first: {skipped[0]}")
+    name = Path(source).name if Path(source).exists() else source
+    digest = sources.digest(parts[0][0])
+    return Questions(tuple(found.values()), name, digest, parts[0][2], tuple(skipped))
+
+
+def without_last_gold(question: Question) -> Question:
+    """The question without its last gold passage (SAFE v2, finding 5), if it has any."""
+    return without_passage(question, question.gold[-1][0]) if question.gold else question
+
+
+# --------------------------------------------------------------------------------- verified folders
+
+
+def _of_folder(
+    folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int
+) -> Questions:
+    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
+    data = next((f / "data" for f in named if (f / "data").is_dir()), None)
+    if data is None:
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; give a folder of python -m scripts.build_verified, "
+            "a file, or a Hub dataset"
+        )
+    there = {name: _files(data, name, split) for name in BENCHMARKS}
+    chosen = list(benchmarks) or [name for name, files in there.items() if files]
+    lacking = [name for name in chosen if not there.get(name)]
+    if lacking or not chosen:
+        what = "evaluation sample" if split == TEST else f"verified {split} rows"
+        of = f" of {lacking[0]}" if lacking else ""
+        mend = (
+            "build one with python -m scripts.build_verified --split validation, or give --split"
+            if split == TEST
+            else "give another --split"
+        )
+        raise UserError(f"{data.parent}: holds no {what}{of}; {mend}")
+    questions: list[Question] = []
+    digest = hashlib.sha256()
+    for name in chosen:
+        rows = (row for file in there[name] for row in pq.read_table(file).to_pylist())
+        for row in islice(rows, limit):
+            cut = row if split == TEST else with_ten_passages(row, seed)
+            questions.append(features.row_to_question(cut, name, _split_of(split)))
+        for file in there[name]:
+            digest.update(file.read_bytes())
+    return Questions(tuple(questions), VERIFIED, digest.hexdigest(), split)
+
+
+def _files(data: Path, benchmark: str, split: str) -> list[Path]:
+    config = f"{benchmark}_eval" if split == TEST else benchmark
+    return sorted((data / config).glob(f"{split}-*.parquet"))
+
+
+def _split_of(split: str) -> str:
+    """The sample is drawn from the validation split."""
+    return "validation" if split == TEST else split
+
+
+# ----------------------------------------------------------------------------- files and Hub copies
+
+
+def _parts(
+    source: str, benchmarks: Sequence[str], split: str | None
+) -> list[tuple[str, str | None, str]]:
+    """What to read: source, benchmark if known, split."""
+    hub = None if Path(source).exists() else HubSource.read(source)
+    if hub is not None and hub.config is None and hub.repo.endswith(f"/{VERIFIED}"):
+        suffix = "" if split not in (None, TEST) else "_eval"
+        revision = f"@{hub.revision}" if hub.revision else ""
+        return [
+            (f"{hub.repo}:{name}{suffix}{revision}", name, split or TEST)
+            for name in benchmarks or BENCHMARKS
+        ]
+    if len(benchmarks) > 1:
+        raise UserError(f"{source}: holds rows of one benchmark; give one --benchmark")
+    config = (hub.config if hub else None) or ""
+    of_config = config.removesuffix("_eval")
+    benchmark = next(iter(benchmarks), of_config if of_config in BENCHMARKS else None)
+    return [(source, benchmark, split or (TEST if config.endswith("_eval") else "validation"))]
+
+
+def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
+    for chunk in sources.chunks(source, split, size=CHUNK_ROWS, limit=None):
+        yield from ((row.location, row) for row in chunk.rows)
+
+
+def question_of(
+    row: Mapping[str, Any], benchmark: str | None, split: str, seed: int = 0
+) -> Question:
+    """The question of a row in any of the shapes; raises RowError with the reason.
+
+    >>> row = {"question": "Where?", "references": ["Marn", "Marnland"], "passages": ["Oru: Marn."]}
+    >>> found = question_of(row, None, "test")
+    >>> found.benchmark, found.answer, found.aliases, found.passages[0].sentences
+    ('custom', 'Marn', ('Marnland',), ('Oru: Marn.',))
+    """
+    if "passages" in row:
+        name = benchmark or ("synthetic" if "truth" in row else CUSTOM)
+        return _own(row, name, _split_of(split))
+    name = benchmark or fields.looks_like(row) or ""
+    if name not in BENCHMARKS:
+        raise RowError(
+            "no passages; a row is {question, answer or references, passages: [{title, text}]}, "
+            "or that of a benchmark named by --benchmark"
+        )
+    question = BENCHMARKS[name].parse(row, _split_of(split))
+    if len(question.gold) > PASSAGES:
+        return question
+    cut = with_ten_passages(features.question_to_row(question), seed)
+    return features.row_to_question(cut, name, question.split)
+
+
+def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
+    asked = fields.filled_text(fields.require(row, "question"), "question")
+    answers = _answers(row)
+    passages = tuple(
+        _passage(passage, f"passage {number}")
+        for number, passage in enumerate(fields.items(row["passages"], "passages"), 1)
+    )
+    if not passages:
+        raise RowError("passages is empty")
+    id_ = row.get("id")
+    return Question(
+        id=fields.filled_text(id_, "id")
+        if id_ is not None
+        else identity([asked, *map(asdict, passages)]),
+        benchmark=benchmark,
+        split=split,
+        question=asked,
+        answer=answers[0],
+        aliases=tuple(answers[1:]),
+        kind=fields.text(row.get("kind") or "", "kind"),
+        hops=fields.integer(row.get("hops") or 0, "hops"),
+        passages=passages,
+        supporting_facts=_annotations(
+            row, "supporting_facts", ("title", "sentence"), SupportingFact
+        ),
+        evidence=_annotations(row, "evidence", ("head", "relation", "tail"), Triple),
+        decomposition=_annotations(row, "decomposition", ("question", "answer", "passage"), Hop),
+    )
+
+
+def _answers(row: Mapping[str, Any]) -> list[str]:
+    """All accepted answers: ``references``, or ``answer`` and its ``aliases``."""
+    if row.get("references") is not None:
+        said = fields.items(row["references"], "references")
+        if not said:
+            raise RowError("references is empty")
+        return [fields.filled_text(one, "reference") for one in said]
+    aliases = fields.items(row.get("aliases") or [], "aliases")
+    if row.get("answer") is not None and not isinstance(row["answer"], str):
+        raise RowError("answer is no text: write it in quotation marks")
+    if not (row.get("answer") or "").strip():
+        raise RowError("neither answer nor references: what counts as right has to be known")
+    return [fields.text(row["answer"], "answer"), *(fields.text(a, "alias") for a in aliases)]
+
+
+def _passage(content: Any, what: str) -> Passage:
+    if isinstance(content, str):
+        content = {"text": content}
+    if not isinstance(content, Mapping):
+        raise RowError(f"{what} is neither a text nor an object with title and text or sentences")
+    title = fields.text(content.get("title") or "", f"{what} title")
+    if content.get("sentences") is not None:
+        told = fields.items(content["sentences"], f"{what} sentences")
+        sentences = tuple(fields.text(sentence, f"{what} sentence") for sentence in told)
+    else:
+        text = fields.filled_text(fields.require(content, "text", "sentences"), f"{what} text")
+        sentences = split_sentences(text)
+    is_gold = fields.boolean(content.get("is_gold") or False, f"{what} is_gold")
+    return Passage(title, sentences, is_gold)
+
+
+def _annotations(
+    row: Mapping[str, Any], name: str, columns: tuple[str, ...], record: Callable[..., T]
+) -> tuple[T, ...]:
+    if not row.get(name):
+        return ()
+    return tuple(record(*values) for values in fields.records(row[name], columns, name))

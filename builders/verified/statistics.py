@@ -1,0 +1,86 @@
+"""What a build read and found, in the shape that ``statistics/*.json`` keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version as installed_version
+
+import safe_stepwise
+from builders.verified.evaluation_sample import PASSAGES
+from builders.work.parquet import SplitFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows came from: file name, ``hub-id@rev`` or spec.
+
+    ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
+    """
+
+    name: str
+    digest: str
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The evaluation sample; ``left_out`` counts rows that cannot have ten passages."""
+
+    size: int
+    rows: int
+    left_out: int
+    passages: int = PASSAGES
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Rows of one kind of question."""
+
+    rows: int
+    unverifiable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What one build read and found; ``rows`` counts everything that was read.
+
+    ``files`` holds, for each dataset and config, the split as written.
+    """
+
+    version: str
+    benchmark: str
+    split: str
+    source: Source
+    limit: int | None
+    teacher: str
+    simulated: bool
+    """Whether a script or annotations stood in for a model."""
+    replies: Mapping[str, int]
+    """Replies of a model by how they could be read."""
+    seed: int
+    rows: int
+    verified: int
+    unverifiable: Mapping[str, int]
+    unparsed: int
+    rejected: int
+    kinds: Mapping[str, Kind]
+    evaluation: Evaluation | None
+    files: Mapping[str, Mapping[str, SplitFiles]]
+    license: str
+    homepage: str
+    citation: str
+    libraries: Mapping[str, str]
+    code_sha256: str
+
+    def __post_init__(self) -> None:
+        parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
+        if parts != self.rows:
+            raise AssertionError(f"{self.rows} rows in, {parts} accounted for")
+
+
+def libraries() -> dict[str, str]:
+    """Versions of what decides on the bytes and the labels."""
+    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow")
+    installed = {package: installed_version(package) for package in packages}
+    return {"safe-stepwise": safe_stepwise.__version__, **installed}

@@ -1,0 +1,174 @@
+"""The teacher without a model: a benchmark's own annotations, checked against its gold text.
+
+It proposes the hops that the benchmark annotates (2Wiki's evidence triples, MuSiQue's
+decomposition, HotpotQA's supporting facts) and claims a triple only where a gold sentence states
+the relation (`language.grounding`). What the text says instead decides the kind of noise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from builders.verified.teachers import Proposal, supporting_facts
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, name_alikes
+from safe_stepwise.language.grounding import also_named, ground
+from safe_stepwise.language.mentions import is_about
+from safe_stepwise.language.namesakes import extended, told_apart
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.records import NoiseType, Question, Triple
+
+_EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
+
+
+class AnnotationsTeacher:
+    """See the module docstring; the stages are those of ``builders.verified.teachers.Teacher``."""
+
+    name = "annotations"
+    identity = "annotations"
+    simulated = False
+    own_processes = True
+    replies: Mapping[str, int] = {}
+
+    @staticmethod
+    def check() -> None:
+        """Nothing that could be missing."""
+
+    @staticmethod
+    def close() -> None:
+        """Nothing to free."""
+
+    @staticmethod
+    def progress() -> str:
+        """No requests."""
+        return ""
+
+    async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
+        """Annotated hops that the passage states, further values beside them, contradictions."""
+        if _has_only_facts(question):
+            return supporting_facts.extract(question, passage)
+        return tuple(_extracted(question, passage))
+
+    async def glean(
+        self, question: Question, passage: int, known: tuple[Triple, ...]
+    ) -> tuple[Triple, ...]:
+        """Nothing: a second look at the same annotations finds no more."""
+        return ()
+
+    async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
+        """Names under which the hops speak of a gold passage's subject mean that subject."""
+        texts = [read(passage) for _, passage in question.gold]
+        named = [question.answer]
+        if not _has_only_facts(question):
+            named += [name for triple in triples for name in (triple.head, triple.tail)]
+        same = {}
+        for name in dict.fromkeys(name for name in named if not as_date(name)):
+            about = [text.title for text in texts if is_about(text, name)]
+            if len(about) == 1 and about[0] != name:
+                same[name] = about[0]
+        same.update(_renamed([hop.triple for hop in annotated_hops(question)]))
+        return same
+
+    async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
+        """The annotated path, up to the first hop that the graph lacks."""
+        if _has_only_facts(question):
+            return supporting_facts.propose(question, graph)
+        hops = annotated_hops(question)
+        if not hops:
+            return Proposal((), "unparsed", "The row carries no annotations to judge it by.")
+        path: list[Triple] = []
+        for hop in hops:
+            for triple in hop.triples:
+                stated = graph.find(triple.head, triple.relation, triple.tail)
+                if not stated:
+                    return Proposal(tuple(path), *_diagnose(hop, question))
+                path.append(stated[0])
+        for earlier, later in combinations(path, 2):
+            if reason := _mistaken(earlier, later, question):
+                why = f"Two entities share a name: {reason}."
+                return Proposal(tuple(path), "entity_confusion", why)
+        return Proposal(tuple(path), "none", "")
+
+
+def _has_only_facts(question: Question) -> bool:
+    annotated = question.evidence or question.decomposition
+    return bool(question.supporting_facts and not annotated)
+
+
+def _extracted(question: Question, number: int) -> Iterator[Triple]:
+    gold = question.passages[number - 1]
+    for hop in annotated_hops(question):
+        finding = look_up(hop, [(number, gold)])
+        if finding.sentence is None:
+            continue
+        here = replace(hop.triple, passage=number, sentence=finding.sentence)
+        if finding.status == "other":
+            yield replace(here, tail=finding.value)
+        elif finding.status == "stated":
+            yield from (replace(here, head=triple.head) for triple in hop.triples)
+            sentence = gold.sentences[finding.sentence]
+            for other in also_named(sentence, hop.triple.relation, hop.triple.tail):
+                if not is_about(read(gold), other):
+                    yield replace(here, tail=other)
+
+
+def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
+    """Hops that call their joint by two names with a word in common ("née")."""
+    heads, tails = {hop.head for hop in hops}, {hop.tail for hop in hops}
+    for earlier, later in combinations(hops, 2):
+        loose = earlier.tail not in heads and later.head not in tails
+        shared = set(normal_name(earlier.tail).split()) & set(normal_name(later.head).split())
+        if loose and any(len(word) > 2 for word in shared):
+            yield earlier.tail, later.head
+
+
+def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str]:
+    """The kind of noise behind a hop that no gold passage states, and a sentence that says so."""
+    triple = hop.triple
+    finding = look_up(hop, question.gold)
+    link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
+    where = f"passage {finding.passage}"
+    if alike := _name_alike(triple, question):
+        return "entity_confusion", f"No gold passage states {link}: the text is about “{alike}”."
+    if finding.status == "other":
+        return "wrong_answer", f"The annotation is {link}, but {where} gives “{finding.value}”."
+    if finding.status == "together":
+        why = f"{where} names both without saying the relation"
+        return "external_knowledge", f"No gold passage states {link}: {why}."
+    if finding.status == "mentioned":
+        why = f"“{triple.tail}” stands in {where}, but not about “{triple.head}”"
+    else:
+        why = f"“{triple.tail}” is not in them"
+    return "missing_evidence", f"No gold passage states {link}: {why}."
+
+
+def _name_alike(triple: Triple, question: Question) -> str:
+    """The name-alike of a hop's head or tail that the gold passages speak of instead, or ""."""
+    titles = [passage.title for _, passage in question.gold]
+    alike = [title for title in titles if name_alikes(triple.head, title)]
+    if alike and not any(is_about(read(passage), triple.head) for _, passage in question.gold):
+        return alike[0]
+    bare = _EPITHET.sub("", triple.tail)
+    if bare == triple.tail:
+        return ""
+    for number, passage in question.gold:
+        finding = ground(triple.head, triple.relation, bare, [(number, passage)])
+        if finding.status == "stated" and (other := extended(bare, read(passage))):
+            return other
+    return ""
+
+
+def _mistaken(earlier: Triple, later: Triple, question: Question) -> str:
+    """Why the entity that one hop ends in is not the one that a later one is about, or ""."""
+    if earlier.passage == later.passage or not earlier.passage or not later.passage:
+        return ""
+    said = read(question.passages[earlier.passage - 1])
+    subject = read(question.passages[later.passage - 1])
+    bare = _EPITHET.sub("", earlier.tail)
+    if not is_about(subject, earlier.tail) and not is_about(subject, bare):
+        return ""
+    return told_apart(bare, earlier.relation, said, subject)

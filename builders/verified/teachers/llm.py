@@ -1,0 +1,327 @@
+"""The teacher that asks a model, stage by stage (SAFE v1, section 3.2).
+
+What a passage states is asked of the passage alone, so a passage that many questions share is read
+once. A reply that names something the passages do not mention adds nothing to the graph; a path
+is given by numbers of triples in the graph, and `builders.verified.verification` checks it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from builders.verified.teachers import Proposal, TeacherError
+from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
+from safe_stepwise import prompts
+from safe_stepwise.engines import client
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.client import Account, Client
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import nation_pattern
+from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.open import open_engine
+from safe_stepwise.records import Passage, Question, Triple, identity
+from safe_stepwise.store.event_loop import wait_for
+
+EXTRACT = prompts.load("verification/extract")
+GLEAN = prompts.load("verification/glean")
+RESOLVE = prompts.load("verification/resolve")
+PATH = prompts.load("verification/path")
+PROMPTS_DIGEST = prompts.digest(EXTRACT, GLEAN, RESOLVE, PATH)
+
+IN_FLIGHT = 256
+"""Requests under way at a time: what keeps one vLLM replica busy."""
+
+READING = Sampling(max_tokens=4096)
+JUDGING = Sampling(max_tokens=1024)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What there is to know of an engine without running it."""
+
+    name: str
+    identity: dict[str, Any]
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class LLMTeachers:
+    """Makes the teacher of each question; all share one client a process.
+
+    ``spec`` names an engine (``safe_stepwise.open``), ``cache`` the file of replies.
+    Picklable, so that any executor can carry it to its workers.
+    """
+
+    spec: str
+    cache: Path
+    in_flight: int = IN_FLIGHT
+
+    own_processes = False
+    """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column: the model and the prompts, no address."""
+        return f"{self._engine.name} prompts {PROMPTS_DIGEST[:12]}"
+
+    @property
+    def identity(self) -> str:
+        """Everything that can change a label."""
+        return identity([self._engine.identity, PROMPTS_DIGEST])
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no model answers, only annotations or a script."""
+        return self._engine.simulated
+
+    @functools.cached_property
+    def _engine(self) -> _About:
+        """Looked up once: to know a folder of weights by its content takes a while."""
+        engine = open_engine(self.spec)
+        return _About(engine.name, dict(engine.identity), engine.simulated)
+
+    @property
+    def client(self) -> Client:
+        """This process's client."""
+        with _ONE_CLIENT:
+            if self not in _CLIENTS:
+                cache = ResponseCache(_own(self.cache))
+                _CLIENTS[self] = Client(open_engine(self.spec), cache, self.in_flight, client.TRIES)
+            return _CLIENTS[self]
+
+    def __call__(self) -> LLMTeacher:
+        return LLMTeacher(self.client, self.name)
+
+    def progress(self) -> str:
+        """Paths proposed (a question's last reply), requests and tokens so far."""
+        a, paths = self.client.total(), self.client.accounts.get("path", Account())
+        return (
+            f"paths {paths.answered + paths.hits}; requests: done {a.answered} cached {a.hits} "
+            f"failed {a.failed} under way {a.owed}; tokens {tqdm.format_sizeof(a.prompt)} in (of "
+            f"which cached {tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
+        )
+
+    def check(self) -> None:
+        """Raise ``UserError`` if the engine can't work, before any work is spent."""
+        wait_for(self.client.engine.check())
+
+    def close(self) -> None:
+        """Close connections and the cache; the next use opens them again."""
+        with _ONE_CLIENT:
+            open_one = _CLIENTS.pop(self, None)
+        if open_one is not None:
+            wait_for(open_one.engine.close())
+            if open_one.cache is not None:
+                open_one.cache.close()
+
+
+_ONE_CLIENT = threading.Lock()
+_CLIENTS: dict[LLMTeachers, Client] = {}
+
+
+def _own(cache: Path) -> Path:
+    """The cache file, or on Slurm this rank's own: SQLite is not for several machines."""
+    rank = os.environ.get("SLURM_ARRAY_TASK_ID")
+    return cache if rank is None else cache.with_name(f"{cache.stem}-{rank}{cache.suffix}")
+
+
+class LLMTeacher:
+    """The teacher of one question; ``replies`` counts how its replies could be read.
+
+    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply), each reply once; and
+    besides ``cut`` (broke off at the token limit), ``triples left out`` (not in the passage, or
+    malformed) and ``groups left out``.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name = name
+        self.replies: Counter[str] = Counter()
+        self._client = client
+
+    async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
+        """Triples that one gold passage states, asked without the question."""
+        reply = await self._ask(extraction_request(question, passage))
+        return self._read(reply, question.passages[passage - 1], passage, ())
+
+    async def glean(
+        self, question: Question, passage: int, known: tuple[Triple, ...]
+    ) -> tuple[Triple, ...]:
+        """Triples that were overlooked, asked in the same conversation."""
+        reply = await self._ask(gleaning_request(question, passage, known))
+        return self._read(reply, question.passages[passage - 1], passage, known)
+
+    async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
+        """Names of one entity, each to the first of its group; titles are never joined."""
+        names = names_to_resolve(question, triples)
+        if len(names) < 2:
+            return {}
+        reply = await self._ask(resolution_request(question, names))
+        with self._counting("names"):
+            groups, kind = read_groups(reply.text)
+        self.replies[kind] += 1
+        return self._joined(groups, set(names), {p.title for _, p in question.gold})
+
+    async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
+        """A path by numbers of the graph's triples, or what kind of noise bars it."""
+        if not question.gold:
+            return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
+        if not graph.triples:
+            return Proposal((), "missing_evidence", "No triple was found in the gold passages.")
+        reply = await self._ask(path_request(question, graph))
+        with self._counting("the path"):
+            path = read_path(reply.text)
+            steps = tuple(_triple_of(step, graph) for step in path.steps)
+        self.replies[path.kind] += 1
+        explanation = path.explanation or "The teacher gave no explanation."
+        return Proposal(steps, path.verdict, explanation)
+
+    async def _ask(self, request: Request) -> Completion:
+        try:
+            reply = await self._client.ask(request)
+        except EngineError as error:
+            self.replies["failed"] += 1
+            raise TeacherError(f"no reply ({error})") from None
+        self.replies["cut"] += reply.finish == "length"
+        return reply
+
+    @contextmanager
+    def _counting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except UnreadableReply as error:
+            self.replies["unreadable"] += 1
+            raise TeacherError(f"its reply on {what} can't be read: {error}") from None
+
+    def _read(
+        self, reply: Completion, gold: Passage, number: int, known: tuple[Triple, ...]
+    ) -> tuple[Triple, ...]:
+        with self._counting(f"passage {number}"):
+            found = read_triples(reply.text)
+        text = clean(f"{gold.title} {gold.text}")
+        stated = [triple for triple in found.triples if _is_mentioned(triple, text)]
+        left_out = found.left_out + len(found.triples) - len(stated)
+        self.replies.update({found.kind: 1, "triples left out": left_out})
+        return tuple(_new(stated, gold, number, known))
+
+    def _joined(
+        self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]
+    ) -> dict[str, str]:
+        same: dict[str, str] = {}
+        for group in groups:
+            known = [name for name in group if name in names]
+            articles = {normal_name(name) for name in known if name in titles}
+            if len(articles) > 1 or len(known) < 2:
+                self.replies["groups left out"] += 1
+                continue
+            first = next((name for name in known if name in titles), known[0])
+            same.update({name: first for name in known if name != first})
+        return same
+
+
+def extraction_request(question: Question, passage: int) -> Request:
+    """What is asked about a passage: a function of its title and sentences, nothing else."""
+    messages = _extraction(question.passages[passage - 1])
+    return Request(messages, READING, EXTRACT.schema, "extract", question, passage)
+
+
+def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
+    """The conversation of the extraction, gone on with."""
+    listed = [
+        {k: v for k, v in asdict(triple).items() if k != "passage" and v is not None}
+        for triple in known
+    ]
+    said = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
+    messages = (
+        *_extraction(question.passages[passage - 1]),
+        Message("assistant", said),
+        Message("user", GLEAN.ask()),
+    )
+    return Request(messages, READING, GLEAN.schema, "glean", question, passage)
+
+
+def resolution_request(question: Question, names: Sequence[str]) -> Request:
+    """Which of the names mean one entity."""
+    return Request(RESOLVE.messages(names=names), JUDGING, RESOLVE.schema, "resolve", question)
+
+
+def path_request(question: Question, graph: KnowledgeGraph) -> Request:
+    """The question, its answer, and the graph's triples numbered from 1."""
+    groups: dict[str, list[str]] = {}
+    for name, canonical in sorted(graph.aliases.items()):
+        groups.setdefault(canonical, [canonical]).append(name)
+    messages = PATH.messages(
+        triples=graph.triples,
+        groups=list(groups.values()),
+        question=question.question,
+        answer=question.answer,
+    )
+    return Request(messages, JUDGING, PATH.schema, "path", question)
+
+
+def _extraction(passage: Passage) -> tuple[Message, ...]:
+    return EXTRACT.messages(title=passage.title, sentences=passage.sentences)
+
+
+def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:
+    """Distinct names: titles, the answer, then those of the triples; no dates, no numbers."""
+    titles = [passage.title for _, passage in question.gold]
+    ends = [name for triple in triples for name in (triple.head, triple.tail)]
+    names: dict[str, str] = {}
+    for name in (*titles, question.answer, *ends):
+        if not as_date(name) and any(letter.isalpha() for letter in name):
+            names.setdefault(entity_key(name), name)
+    return list(names.values())
+
+
+def _new(
+    stated: Sequence[Triple], gold: Passage, number: int, known: tuple[Triple, ...]
+) -> Iterator[Triple]:
+    """Triples that are not known yet, with their place."""
+    seen = {_bare(triple) for triple in known}
+    for triple in stated:
+        if _bare(triple) in seen:
+            continue
+        seen.add(_bare(triple))
+        inside = triple.sentence is not None and 0 <= triple.sentence < len(gold.sentences)
+        yield replace(triple, passage=number, sentence=triple.sentence if inside else None)
+
+
+def _is_mentioned(triple: Triple, text: str) -> bool:
+    """Whether both ends stand in the passage in some word; dates may be rewritten, and nations.
+
+    A guard against what a model makes up or repeats from its instructions, not more.
+    """
+    ends = (triple.head, triple.tail)
+    words = set(text.split())
+    return all(
+        as_date(end)
+        or not words.isdisjoint(clean(end).split())
+        or nation_pattern(clean(end)).search(text)
+        for end in ends
+    )
+
+
+def _bare(triple: Triple) -> tuple[str, str, str]:
+    return entity_key(triple.head), normal_name(triple.relation), entity_key(triple.tail)
+
+
+def _triple_of(step: int | Triple, graph: KnowledgeGraph) -> Triple:
+    if isinstance(step, Triple):
+        found = graph.find(step.head, step.relation, step.tail)
+        return found[0] if found else step
+    if not 1 <= step <= len(graph.triples):
+        raise UnreadableReply(f"it names triple {step} of {len(graph.triples)}")
+    return graph.triples[step - 1]

@@ -1,0 +1,119 @@
+"""HotpotQA has no triples: what its supporting facts let one claim without a model.
+
+A bridge question needs its gold passages to be linked (one names the other's subject, or both name
+a third thing) and one of them to hold the answer. A comparison needs one described subject a side;
+where it compares dates of birth, death, release or founding, the dates are read from the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builders.verified.teachers import Proposal
+from safe_stepwise.graphs.comparisons import operation
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.language.grounding import stated_dates
+from safe_stepwise.language.mentions import first_mention, is_about, names_in
+from safe_stepwise.language.reading import Text, clean, read
+from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Passage, Question, Triple
+
+_COMPARED_DATES = (
+    ("date of death", re.compile(r"\b(?:died|death|die)\b", re.IGNORECASE)),
+    ("date of birth", re.compile(r"\b(?:born|older|younger|oldest|youngest)\b", re.IGNORECASE)),
+    ("publication date", re.compile(r"\b(?:released?|came out|published)\b", re.IGNORECASE)),
+    ("inception", re.compile(r"\b(?:founded|formed|established|opened|built)\b", re.IGNORECASE)),
+)
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
+_SHARED = "names"
+_SHORT_WORD = 3
+_COMMON = word_list("common_nouns") | word_list("sorts")
+_DESCRIBED = "is described as"
+
+
+def compares(question: Question) -> bool:
+    """Whether the benchmark calls the question a comparison."""
+    return "comparison" in question.kind
+
+
+def extract(question: Question, number: int) -> tuple[Triple, ...]:
+    """Links of one gold passage to the others, to what they share, and to the answer."""
+    passage = question.passages[number - 1]
+    if compares(question):
+        return tuple(_description(question, number, passage))
+    text = read(passage)
+    others = [other for n, other in question.gold if n != number]
+    found = [*_named(text, number, [other.title for other in others])]
+    found += _named_in_part(passage, text, number, [other.title for other in others])
+    if not is_about(text, question.answer):
+        found += _named(text, number, [question.answer])
+    titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
+    for name, (written, sentence) in names_in(passage).items():
+        if normal_name(name) not in titles and all(name in names_in(other) for other in others):
+            found.append(Triple(passage.title, _SHARED, written, number, sentence))
+    return tuple(found)
+
+
+def _named(text: Text, number: int, names: list[str]) -> Iterator[Triple]:
+    for name in names:
+        start = first_mention(text, name)
+        if start is not None:
+            words = re.split(r" ?[.,;:()] ", text.clean[:start])[-1].split()
+            relation = " ".join(words[-6:]) or _SHARED
+            yield Triple(text.title, relation, name, number, text.sentence_at(start))
+
+
+def _named_in_part(
+    passage: Passage, text: Text, number: int, titles: list[str]
+) -> Iterator[Triple]:
+    """Titles that the passage does not give in full, but by a name within them ("Hotspur")."""
+    named = {word for name in names_in(passage) for word in name.split()}
+    for title in titles:
+        words = [w for w in clean(title.split(" (")[0]).split() if w in named]
+        telling = [w for w in words if len(w) > _SHORT_WORD and w not in _COMMON]
+        if telling and first_mention(text, title) is None:
+            place = text.clean.find(f" {telling[-1]} ") + 1
+            yield Triple(text.title, _SHARED, title, number, text.sentence_at(place))
+
+
+def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
+    relation = _compared_date(question.question)
+    if relation:
+        for sentence, date in stated_dates(passage, relation)[:1]:
+            yield Triple(passage.title, relation, date, number, sentence)
+    for fact in question.supporting_facts:
+        if fact.title == passage.title and fact.sentence < len(passage.sentences):
+            told = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
+            words = " ".join(told.split()[:12]).rstrip(".,;")
+            if normal_name(words) != normal_name(passage.title):
+                yield Triple(passage.title, _DESCRIBED, words, number, fact.sentence)
+
+
+def _compared_date(question: str) -> str:
+    if operation(question) not in ("earliest", "latest"):
+        return ""
+    return next((name for name, pattern in _COMPARED_DATES if pattern.search(question)), "")
+
+
+def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
+    """A path over the links, or why there is none."""
+    titles = [passage.title for _, passage in question.gold]
+    relation = _compared_date(question.question)
+    if compares(question):
+        dated = [triple for title in titles for triple in graph.find(title, relation)]
+        told = [graph.find(title, _DESCRIBED)[:1] for title in titles]
+        path = dated if len(dated) == len(titles) else [t for found in told for t in found]
+        return Proposal(tuple(path), "none", "")
+    subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
+    goal = subjects[0] if subjects else question.answer
+    lost = [t for t in titles if not graph.same(t, goal) and graph.path([t], goal) is None]
+    if not subjects and goal not in graph:
+        why = f"The answer “{goal}” was not found in the gold passages."
+        return Proposal((), "missing_evidence", why)
+    if lost:
+        why = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
+        return Proposal((), "missing_evidence", why)
+    paths = [graph.path([title], goal) or () for title in titles]
+    return Proposal(max(paths, key=len), "none", "")

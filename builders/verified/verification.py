@@ -1,0 +1,194 @@
+"""Benchmark verification: the teacher proposes, the graph disposes (SAFE v1, section 3.2).
+
+Triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a
+proposed path, and its validation: every triple of the path must be an edge of the graph, and the
+path must join the question's entities to the answer (chain), or give each branch that a comparison
+needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from builders.verified.teachers import Proposal, Teacher, TeacherError
+from safe_stepwise.graphs.comparisons import Side, compare, operation, without_names
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.language.mentions import is_about
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.relations import RELATIONS, same_nation
+from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.records import Label, NoiseType, Question, Triple
+
+GLEANING_ROUNDS = 2
+"""SAFE v1, section 3.2: gleaning is repeated at most twice."""
+
+
+async def verify(question: Question, teacher: Teacher) -> Label:
+    """The label of one question; a teacher that fails makes it ``unparsed``, with the reason."""
+    try:
+        graph = await build_graph(question, teacher)
+        proposal = await teacher.propose(question, graph)
+    except TeacherError as error:
+        return Label("unparsed", f"The teacher failed: {error}", (), (), teacher.name)
+    noise_type, explanation = validate(question, graph, proposal)
+    return Label(noise_type, explanation, proposal.path, graph.triples, teacher.name)
+
+
+async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
+    """Extraction, gleaning and entity resolution over the gold passages, read at the same time."""
+    reading = (_read(question, number, teacher) for number, _ in question.gold)
+    found = await asyncio.gather(*reading, return_exceptions=True)
+    # Only now, so that no passage is still being read when the question is given up.
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    triples = tuple(t for one in found if not isinstance(one, BaseException) for t in one)
+    return KnowledgeGraph(triples, await teacher.resolve(question, triples))
+
+
+async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Triple, ...]:
+    """Triples of one gold passage, gleaned until nothing new is found."""
+    found = await teacher.extract(question, passage)
+    for _ in range(GLEANING_ROUNDS):
+        more = await teacher.glean(question, passage, found)
+        if not more:
+            break
+        found += more
+    return found
+
+
+def validate(
+    question: Question, graph: KnowledgeGraph, proposal: Proposal
+) -> tuple[NoiseType, str]:
+    """Noise type and explanation of a proposal, after checking what it claims against the graph."""
+    if proposal.noise_type != "none":
+        return proposal.noise_type, proposal.explanation
+    if not proposal.path:
+        return "missing_evidence", "No path was found in what the gold passages state."
+    for triple in proposal.path:
+        if not graph.find(triple.head, triple.relation, triple.tail):
+            link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
+            return "missing_evidence", f"No gold passage states {link}, which the path needs."
+    if is_comparison(question):
+        return _validate_comparison(question, graph, proposal.path)
+    return _validate_chain(question, graph, proposal.path)
+
+
+def is_comparison(question: Question) -> bool:
+    """Whether the benchmark calls it a comparison, or the answer is yes or no."""
+    return "comparison" in question.kind or question.answer.lower() in ("yes", "no")
+
+
+def _validate_chain(
+    question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
+) -> tuple[NoiseType, str]:
+    """A chain must lead from where it starts to the answer, by single-valued hops."""
+    accepted = (question.answer, *question.aliases)
+    names = [name for t in reversed(path) for name in (t.tail, t.head)]
+    goal = next((n for n in names for a in accepted if graph.same(n, a) or similar(n, a)), "")
+    if not goal:
+        return "wrong_answer", f"The path ends in “{path[-1].tail}”, not in “{question.answer}”."
+    if several := _several(question, graph, path):
+        return "ambiguous_question", several
+    local = KnowledgeGraph((*path, *_contained(path)), graph.aliases)
+    for triple in path:
+        start = triple.tail if graph.same(triple.head, goal) else triple.head
+        if gap := local.gap([start], goal):
+            return "missing_evidence", f"The path is broken: {gap}."
+    facts = "1 stated fact leads" if len(path) == 1 else f"{len(path)} stated facts lead"
+    return "none", f"{facts} to “{question.answer}”."
+
+
+def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
+    """Joints that a name itself makes: "Lake Oru (Kelvia)" belongs to the hop that found Kelvia."""
+    for hop, earlier in product(path, path):
+        inside = f" {normal_name(earlier.tail)} " in f" {words_of(hop.head)} "
+        if inside and hop.head != earlier.tail:
+            yield Triple(earlier.tail, "stands in the name of", hop.head)
+
+
+def _several(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> str:
+    """Why a question has several answers, or "": two values of a hop, or of a name it starts from.
+
+    A second value in mid-path counts where a passage would lead on from it.
+    """
+    for hop in (triple for triple in path if triple.relation in RELATIONS):
+        link = f"“{hop.head} – {hop.relation}”"
+        for other in _beside(hop, path, graph):
+            if graph.same(hop.tail, path[-1].tail) or _has_article(other, question):
+                return f"The text gives more than one value for {link}: “{hop.tail}” and “{other}”."
+        name = normal_name(hop.head)
+        titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
+        asked = f" {name} " in f" {words_of(question.question)} "
+        if asked and len(titles) > 1 and not any(title in question.question for title in titles):
+            return f"“{hop.head}” can mean {' or '.join(f'“{title}”' for title in titles)}."
+    return ""
+
+
+def _beside(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGraph) -> Iterator[str]:
+    """Values that stand in the sentence of a hop beside its own and that the path leaves out."""
+    said = graph.find(hop.head, hop.relation, hop.tail)
+    places = {(triple.passage, triple.sentence) for triple in said}
+    known = [triple.tail for triple in path if triple.relation == hop.relation]
+    for other in graph.find(hop.head, hop.relation):
+        in_path = any(_one_value(other.tail, tail, graph) for tail in known)
+        if (other.passage, other.sentence) in places and not in_path:
+            yield other.tail
+
+
+def _one_value(one: str, other: str, graph: KnowledgeGraph) -> bool:
+    """Whether two tails give one value, be it in other words ("Kelvia", "Kelvian")."""
+    return graph.same(one, other) or similar(one, other) or same_nation(clean(one), clean(other))
+
+
+def _has_article(name: str, question: Question) -> bool:
+    """Whether a passage, gold or not, would answer the rest of the question for this entity."""
+    return any(is_about(read(passage), name) for passage in question.passages)
+
+
+def _validate_comparison(
+    question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
+) -> tuple[NoiseType, str]:
+    """A comparison needs two branches whose values give the answer."""
+    branches = KnowledgeGraph(path, graph.aliases).branches(path)
+    if len(branches) < 2:
+        return "missing_evidence", "A comparison needs two branches; the path has one."
+    if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
+        return "missing_evidence", "The branches end in different relations: one is cut short."
+    sides = [_side(branch) for branch in branches]
+    result = _compared(question, sides, branches[0][-1].relation)
+    if result == "tie":
+        return "ambiguous_question", f"Both sides have the same value, “{sides[0].values[0]}”."
+    answers = (question.answer, *question.aliases)
+    if result and not any(graph.same(result, a) or similar(result, a) for a in answers):
+        return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
+    if not result:
+        why = "the passages describe each of them; the comparison itself was not checked"
+        return "none", f"{len(branches)} things are compared: {why}."
+    return "none", f"The values of {len(branches)} branches give “{question.answer}”."
+
+
+def _compared(question: Question, sides: Sequence[Side], relation: str) -> str | None:
+    """What the sides' values answer, or None where that can't be told from them."""
+    op = operation(without_names(question.question, [side.entity for side in sides]))
+    yes_or_no = question.answer.lower() in ("yes", "no")
+    if op is None or relation not in RELATIONS or (yes_or_no and op != "same"):
+        return None
+    return compare(op, sides)
+
+
+def _side(branch: tuple[Triple, ...]) -> Side:
+    """The compared values of a branch: those of its last relation; a life span has both ends."""
+    last = branch[-1]
+    values = tuple(t.tail for t in branch if t.relation == last.relation)
+    born = tuple(t.tail for t in branch if t.relation == "date of birth")
+    died = tuple(t.tail for t in branch if t.relation == "date of death")
+    return Side(branch[0].head, died if born and died else values, born)
+
+
+def similar(one: str, other: str) -> bool:
+    """Whether two answers are the same words, or one is the other with more words around it."""
+    a, b = normal_name(one), normal_name(other)
+    return a == b or f" {a} " in f" {b} " or f" {b} " in f" {a} "

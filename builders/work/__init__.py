@@ -1,0 +1,1 @@
+"""What every build shares: chunks, executors, folders, Parquet."""

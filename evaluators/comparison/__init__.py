@@ -1,0 +1,1 @@
+"""Systems compared: tables, tests, plots, the report."""

@@ -1,0 +1,179 @@
+"""The tables of scores: the paper's main table (SAFE v1, Table 3), its margins and its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluators.comparison.systems import (
+    METRICS,
+    Comparison,
+    Difference,
+    Estimate,
+    Estimates,
+    Metric,
+    Row,
+    System,
+)
+from evaluators.comparison.tables import (
+    AVERAGE,
+    METHOD_NAMES,
+    METRIC_NAMES,
+    NOTHING,
+    SYSTEM_COLUMNS,
+    Table,
+    bounds,
+    p_text,
+    percent,
+    system_cells,
+    system_names,
+)
+
+
+def score_table(comparison: Comparison) -> Table:
+    """EM, F1 and accuracy with their margins; under each SAFE what it gains."""
+    names = system_names(comparison)
+    table: Table = [("generator", "method", *_score_header(comparison))]
+    for row in comparison.rows:
+        scores = [_with_margin(e) for _, _, e in _scores(comparison, row)]
+        table.append([row.system.generator, names[row.system], *scores])
+        if row.system.method == "safe":
+            gains = _gains(comparison, row)
+            name = f"Δ {names[row.system]} {over(comparison, row.system)}"
+            cells = [_with_margin(g.estimate if g else None, "+") for g in gains]
+            table.append([row.system.generator, name, *cells])
+    return table
+
+
+def interval_table(comparison: Comparison) -> Table:
+    """The 95% confidence intervals of `score_table`."""
+    names = system_names(comparison)
+    table: Table = [("generator", "method", *_score_header(comparison))]
+    for row in comparison.rows:
+        cells = [_interval(e) for _, _, e in _scores(comparison, row)]
+        table.append([row.system.generator, names[row.system], *cells])
+    return table
+
+
+def difference_table(comparison: Comparison) -> Table:
+    """Each pair of systems in each benchmark: difference, interval, p, Holm's p."""
+    names = system_names(comparison)
+    tested = {(d.first, d.second, d.benchmark, d.metric): d for d in comparison.differences}
+    places = dict.fromkeys((d.first, d.second, d.benchmark) for d in comparison.differences)
+    header = ["generator", "difference", "benchmark", "pairs", "unpaired"]
+    for metric in METRICS:
+        name = METRIC_NAMES[metric]
+        header += [f"Δ {name}", "95% CI", f"p ({name})", "p, Holm"]
+    table: Table = [header]
+    for first, second, benchmark in places:
+        found = [tested.get((first, second, benchmark, metric)) for metric in METRICS]
+        known = next(d for d in found if d)  # that of EM, of all questions
+        what = f"{names[first]} − {names[second]}"
+        cells: list[object] = [
+            first.generator,
+            what,
+            benchmark or AVERAGE,
+            known.pairs,
+            known.unpaired,
+        ]
+        for d in found:
+            cells += _test_cells(d) if d else [NOTHING] * 4
+        table.append(cells)
+    return table
+
+
+def score_csv(comparison: Comparison) -> Table:
+    """`score_table` for machines: values in percent, then intervals, then counts."""
+    places = [*comparison.benchmarks, AVERAGE]
+    columns = [f"{place}_{metric}" for place in places for metric in METRICS]
+    bounds = [f"{column}_{bound}" for column in columns for bound in ("low", "high")]
+    counted = ("questions", "scored", "unscored", "failed")
+    counts = [f"{name}_{count}" for name in comparison.benchmarks for count in counted]
+    table: Table = [(*SYSTEM_COLUMNS, "row", *columns, *bounds, *counts)]
+    for row in comparison.rows:
+        estimates = [e for _, _, e in _scores(comparison, row)]
+        cells = [row.cells.get(name) for name in comparison.benchmarks]
+        numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]
+        table.append([*system_cells(row), "score", *_values(estimates), *numbers])
+        if row.system.method == "safe":
+            gains = [gain.estimate if gain else None for gain in _gains(comparison, row)]
+            name = f"delta {over(comparison, row.system)}"
+            table.append([*system_cells(row), name, *_values(gains), *[""] * len(counts)])
+    return table
+
+
+def difference_csv(comparison: Comparison) -> Table:
+    """All differences for machines, in percentage points."""
+    second = [f"than_{column}" for column in ("verifier", "method")]
+    table: Table = [
+        (*SYSTEM_COLUMNS, *second, "benchmark", "metric", "pairs", "unpaired", "delta", "low",
+         "high", "test", "p", "p_holm")
+    ]  # fmt: skip
+    rows = {row.system: row for row in comparison.rows}
+    for d in comparison.differences:
+        of = [*system_cells(rows[d.first])[:-1], "true" if d.simulated else "false"]
+        other = [d.second.verifier, d.second.method]
+        place = [d.benchmark or AVERAGE, d.metric, d.pairs, d.unpaired]
+        table.append([*of, *other, *place, *_values([d.estimate]), d.test, d.p, d.p_holm])
+    return table
+
+
+def over(comparison: Comparison, system: System) -> str:
+    """Which baseline each measure's gain is over."""
+    by_baseline: dict[str, list[str]] = {}
+    for metric in METRICS:
+        baseline = comparison.better_baseline(system, metric)
+        if baseline:
+            name = METHOD_NAMES[baseline.method]
+            by_baseline.setdefault(name, []).append(METRIC_NAMES[metric])
+    if not by_baseline:
+        return "over no baseline"
+    if len(by_baseline) == 1:
+        return f"over {next(iter(by_baseline))}"
+    return "over " + ", ".join(f"{b} ({', '.join(m)})" for b, m in by_baseline.items())
+
+
+def _score_header(comparison: Comparison) -> list[str]:
+    places = [*comparison.benchmarks, AVERAGE]
+    return [f"{place} {METRIC_NAMES[metric]}" for place in places for metric in METRICS]
+
+
+def _scores(comparison: Comparison, row: Row) -> list[tuple[str, Metric, Estimate | None]]:
+    found: list[tuple[str, Metric, Estimate | None]] = []
+    for name in (*comparison.benchmarks, AVERAGE):
+        estimates: Estimates | None = row.average
+        if name in comparison.benchmarks:
+            estimates = row.cells[name].estimates if name in row.cells else None
+        found += [(name, m, estimates[m] if estimates else None) for m in METRICS]
+    return found
+
+
+def _gains(comparison: Comparison, row: Row) -> list[Difference | None]:
+    better = {metric: comparison.better_baseline(row.system, metric) for metric in METRICS}
+    return [
+        comparison.difference(row.system, baseline, place, metric) if baseline else None
+        for place in (*comparison.benchmarks, None)
+        for metric, baseline in better.items()
+    ]
+
+
+def _with_margin(estimate: Estimate | None, sign: str = "") -> str:
+    if estimate is None:
+        return NOTHING
+    return f"{percent(estimate.value, sign)} ±{percent((estimate.high - estimate.low) / 2)}"
+
+
+def _interval(estimate: Estimate | None, sign: str = "") -> str:
+    if estimate is None:
+        return NOTHING
+    return f"{percent(estimate.low, sign)} to {percent(estimate.high, sign)}"
+
+
+def _test_cells(d: Difference) -> list[object]:
+    value = percent(d.estimate.value, "+")
+    return [value, _interval(d.estimate, "+"), p_text(d.p), p_text(d.p_holm)]
+
+
+def _values(estimates: Sequence[Estimate | None]) -> list[str]:
+    """All values, then all bounds."""
+    found = [bounds(estimate) for estimate in estimates]
+    return [value for value, *_ in found] + [b for _, *both in found for b in both]

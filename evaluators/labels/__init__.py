@@ -1,0 +1,1 @@
+"""Our labels against those of others."""

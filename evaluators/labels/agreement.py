@@ -1,0 +1,115 @@
+"""Two sets of noise labels, compared: precision, recall, F1, and a baseline beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.records import NOISE_TYPES, Question
+
+Key = TypeVar("Key", bound=Hashable)
+
+SOUND = ("none", "unparsed")
+"""Noise types that do not call a row unverifiable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How often two labellings agree on one name: rows in ``both``, in the ``true`` one, ``found``.
+
+    >>> score = Score("unverifiable", both=3, true=4, found=6)
+    >>> score.precision, score.recall, round(score.f1, 3)
+    (0.5, 0.75, 0.6)
+    """
+
+    name: str
+    both: int
+    true: int
+    found: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the found rows that are true; 0 where nothing was found."""
+        return self.both / self.found if self.found else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the true rows that were found; 0 where there are none."""
+        return self.both / self.true if self.true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return 2 * self.both / (self.true + self.found) if self.true + self.found else 0.0
+
+
+def agreement(true: Mapping[Key, bool], found: Mapping[Key, bool], name: str) -> Score:
+    """The score of ``found`` against ``true`` on the rows that both label.
+
+    >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
+    Score(name='unverifiable', both=1, true=1, found=2)
+    """
+    shared = [key for key in true if key in found]
+    both = sum(true[key] and found[key] for key in shared)
+    return Score(name, both, sum(true[k] for k in shared), sum(found[k] for k in shared))
+
+
+def by_noise_type(true: Mapping[Key, str], found: Mapping[Key, str]) -> list[Score]:
+    """Scores of being unverifiable and of each noise type that occurs.
+
+    >>> [s.name for s in by_noise_type({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
+    ['unverifiable', 'none', 'wrong_answer']
+    """
+    scores = [
+        agreement(
+            {key: type_ not in SOUND for key, type_ in true.items()},
+            {key: type_ not in SOUND for key, type_ in found.items()},
+            "unverifiable",
+        )
+    ]
+    for name in NOISE_TYPES:
+        score = agreement(
+            {key: type_ == name for key, type_ in true.items()},
+            {key: type_ == name for key, type_ in found.items()},
+            name,
+        )
+        if score.true or score.found:
+            scores.append(score)
+    return scores
+
+
+def score_rows(scores: Sequence[Score]) -> list[tuple[str, int, int, str, str, str]]:
+    """Scores as rows of a table: name, true, found, precision, recall, F1 ("-" where undefined)."""
+    return [
+        (
+            score.name,
+            score.true,
+            score.found,
+            f"{score.precision:.3f}" if score.found else "-",
+            f"{score.recall:.3f}" if score.true else "-",
+            f"{score.f1:.3f}" if score.true or score.found else "-",
+        )
+        for score in scores
+    ]
+
+
+def lacks_entities(question: Question) -> bool:
+    """The baseline that looks at names alone: an annotated entity stands in no gold passage.
+
+    The answer of a yes/no question is no entity.
+    """
+    texts = [read(passage) for _, passage in question.gold]
+    names = [name for triple in question.evidence for name in (triple.head, triple.tail)]
+    names += [hop.answer for hop in question.decomposition]
+    if question.answer.lower() not in ("yes", "no"):
+        names.append(question.answer)
+    return any(
+        not any(
+            f" {clean(name)} " in f" {clean(text.title)} " or first_mention(text, name) is not None
+            for text in texts
+        )
+        for name in names
+    )

@@ -1,0 +1,64 @@
+"""Ideal trajectories and graphs against people's derivations (R4C, Inoue et al. 2020).
+
+R4C gives, for a HotpotQA question, three annotators' derivations: triples with the sentence of the
+passage they were read from. A trajectory agrees as far as its steps cite those passages and name
+both ends of those triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.checking.step_reading import content_words
+
+Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
+"""(title, sentence from 0, (head, relation, tail))."""
+_MOST = 0.5
+"""Share of the content words of a triple's end that a text must hold to speak of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a derivation something covers, each from 0 to 1 (best of the annotators)."""
+
+    passages: float
+    triples: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether every triple of one annotator's derivation is covered."""
+        return self.triples == 1.0
+
+
+def coverage(told: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
+    """What texts by title cover of the derivation they agree with most.
+
+    >>> one, other = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
+    >>> coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, one), ("Vel", 1, other)]])
+    Coverage(passages=0.5, triples=0.5)
+    """
+    found = [_covered(told, derivation) for derivation in derivations if derivation]
+    return max(found, key=lambda c: (c.triples, c.passages), default=Coverage(0.0, 0.0))
+
+
+def _covered(told: Mapping[str, str], derivation: Derivation) -> Coverage:
+    titles = {title for title, _, _ in derivation}
+    spoken = [_speaks(told.get(title, ""), title, triple) for title, _, triple in derivation]
+    return Coverage(sum(title in told for title in titles) / len(titles), sum(spoken) / len(spoken))
+
+
+def _speaks(text: str, title: str, triple: tuple[str, str, str]) -> bool:
+    """Whether a text names both ends of a triple; the title stands for the passage's subject."""
+    if not text:
+        return False
+    said = content_words(f"{title} {text}")
+    ends = [content_words(end) for end in (triple[0], triple[2])]
+    return all(not end or len(end & said) / len(end) >= _MOST for end in ends)
+
+
+def summary(
+    found: Sequence[Coverage], measure: Callable[[Coverage], float] = lambda c: c.triples
+) -> float:
+    """The mean of a measure over questions, 0 where there are none."""
+    return sum(map(measure, found)) / len(found) if found else 0.0

@@ -1,0 +1,52 @@
+"""The trajectories that ended, kept as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from evaluators.run.outcomes import trajectory_of
+from safe_stepwise.records import Trajectory, canonical_json
+
+
+class Journal:
+    """Trajectories by key, one line each, on disk before the next one ends.
+
+    A last line that a kill tore is cut off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: dict[str, Trajectory] = {}
+        sound = 0
+        if path.exists():
+            for line in path.read_bytes().splitlines(keepends=True):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    entry = json.loads(line)
+                    self._known[entry["key"]] = trajectory_of(entry["trajectory"])
+                except (ValueError, TypeError, KeyError):
+                    break  # torn, or damaged: from here on all is owed again
+                sound += len(line)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        os.ftruncate(self._file, sound)
+        os.lseek(self._file, sound, os.SEEK_SET)
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory under a key, if it ended."""
+        return self._known.get(key)
+
+    def add(self, key: str, trajectory: Trajectory) -> None:
+        """Keep a trajectory."""
+        self._known[key] = trajectory
+        line = canonical_json({"key": key, "trajectory": asdict(trajectory)}) + "\n"
+        left = memoryview(line.encode("utf-8", "backslashreplace"))
+        while left:
+            left = left[os.write(self._file, left) :]
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

@@ -1,0 +1,136 @@
+"""The record of an evaluation: what ran, what each setting scored and what its loop did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import safe_stepwise
+from evaluators.run.evaluation import Evaluation, Run, by_benchmark, references
+from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
+from safe_stepwise.methods import generator as generating
+from safe_stepwise.methods import verifier as verifying
+from safe_stepwise.methods.loop import Limits
+from safe_stepwise.methods.running import statistics
+from safe_stepwise.metric import judge as judging
+from safe_stepwise.records import Question, identity
+from safe_stepwise.store.files import write_atomically, write_lines
+
+ALL, AVERAGE = "all", "average"
+"""Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
+MEASURES = ("exact_match", "f1", "accuracy")
+
+
+def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
+    """Write trajectories and questions; returns the results, for `finish` to write.
+
+    While the other files change there is no ``results.json``.
+    """
+    (plan.output / RESULTS).unlink(missing_ok=True)
+    lines = (outcome.to_json() for run in runs for outcome in run.outcomes)
+    write_lines(plan.output / TRAJECTORIES, lines)
+    write_lines(plan.output / QUESTIONS, (_asked(q).to_json() for q in plan.questions))
+    return results(plan, runs)
+
+
+def finish(plan: Evaluation, found: Mapping[str, Any]) -> None:
+    """Write ``results.json``: all else is written."""
+    text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    write_atomically(plan.output / RESULTS, text.encode())
+
+
+def results(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
+    """The record of an evaluation: its settings, and a run's scores by benchmark and over all."""
+    return {
+        "version": safe_stepwise.__version__,
+        "simulated": any(outcome.simulated for run in runs for outcome in run.outcomes),
+        "settings": settings_of(plan),
+        "runs": [_record(plan, run) for run in runs],
+    }
+
+
+def settings_of(plan: Evaluation) -> dict[str, Any]:
+    """All that decides on a run's results, addresses left out."""
+    limits = plan.settings[0].limits
+    judge = plan.judge
+    return {
+        **plan.notes,
+        "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
+        "questions_sha256": identity([identity(question) for question in plan.questions]),
+        "generators": list(dict.fromkeys(s.generator.engine.name for s in plan.settings)),
+        "methods": list(dict.fromkeys(s.method for s in plan.settings)),
+        "max_steps": sorted({s.limits.max_steps for s in plan.settings}),
+        "max_retries": sorted({s.limits.max_retries for s in plan.settings}),
+        "on_exhausted": limits.on_exhausted,
+        "feedback": limits.feedback,
+        "verifier": plan.verifier.engine.name if plan.verifier else None,
+        "judge": judge.client.engine.name if judge else None,
+        "judge_repeats": judge.repeats if judge else None,
+        "judge_skips_exact": judge.skip_exact if judge else None,
+        "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
+        "prompts_sha256": {
+            "generator": generating.prompt_digest(),
+            "verifier": verifying.prompt_digest(plan.corpus is not None),
+            "judge": judging.prompt_digest(),
+        },
+        "code_sha256": plan.code_sha256,
+    }
+
+
+def _record(plan: Evaluation, run: Run) -> dict[str, Any]:
+    limits = run.setting.limits
+    agreement = judging.count(run.verdicts).agreement
+    benchmarks = {
+        name: scores([run.outcomes[n] for n in places], limits)
+        for name, places in by_benchmark(plan.questions).items()
+    }
+    return {
+        "generator": run.setting.generator.engine.name,
+        "verifier": run.outcomes[0].verifier,
+        "method": run.setting.method,
+        "max_steps": limits.max_steps,
+        "max_retries": limits.max_retries,
+        "simulated": any(outcome.simulated for outcome in run.outcomes),
+        "judge_agreement": asdict(agreement) if agreement else None,
+        "benchmarks": benchmarks,
+        AVERAGE: {
+            measure: _mean([b[measure] for b in benchmarks.values()]) for measure in MEASURES
+        },
+        ALL: scores(run.outcomes, limits),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def scores(outcomes: Sequence[Outcome], limits: Limits) -> dict[str, Any]:
+    """Means over outcomes of one setting, and what its loop did.
+
+    A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
+    left out of ``accuracy``, which is None without any verdict.
+    """
+    size = len(outcomes)
+    right = sum(outcome.verdict == "correct" for outcome in outcomes)
+    judged = right + sum(outcome.verdict == "incorrect" for outcome in outcomes)
+    return {
+        "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
+        "f1": sum(outcome.f1 for outcome in outcomes) / size,
+        "accuracy": right / judged if judged else None,
+        "unscored": sum(outcome.verdict == "unscored" for outcome in outcomes),
+        "failed": sum(outcome.trajectory.stop_reason == "failed" for outcome in outcomes),
+        **asdict(statistics([outcome.trajectory for outcome in outcomes], limits)),
+    }
+
+
+def _asked(question: Question) -> Asked:
+    return Asked(
+        question.benchmark,
+        question.id,
+        question.question,
+        references(question),
+        question.passages,
+    )

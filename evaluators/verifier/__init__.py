@@ -1,0 +1,1 @@
+"""A verifier's verdicts against labelled steps."""

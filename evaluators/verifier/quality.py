@@ -1,0 +1,281 @@
+"""How good a verifier is on labelled steps: its labels, its alarms, where it sees the first error.
+
+**Rows.** Each row of ``safe-verifier-steps`` has a gold label (eleven of them) and what the
+verifier said of the step: a label, `UNPARSED` for a reply that holds no valid verdict, or `FAILED`
+for a request without a reply. The last two are no labels: such a row is in every denominator and
+never right, and both are counted apart.
+
+- ``accuracy``: share of rows with the gold label. ``macro_f1``: mean of the labels' F1 over the
+  labels that occur as gold.
+- ``error_precision``, ``error_recall``, ``error_f1``: of finding steps that are wrong in any way
+  (a gold label other than ``Correct``), whatever the type that is named.
+- ``parse_rate``: replies with a valid verdict, of all replies.
+
+**Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is
+none). The set holds single rows, so trajectories are put together from them (`step_set.walks`): an
+injected row, after the ideal steps before it, is one whose first error is its last step; the
+longest chains of ideal rows are ones without error. The verifier is asked of every step. The first
+that it finds fault with is the flagged one.
+
+- ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
+  whatever type it names; ``first_error_correct``: share of correct ones with none flagged;
+  ``first_error_f1``: the harmonic mean of the two. Every verdict up to the flagged step (all, where
+  none is flagged) has to be readable for a trajectory to be right.
+
+All are fractions from 0 to 1; None where there is nothing to measure. The 95% intervals are
+percentiles of a bootstrap over questions, as the rows of a question are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.labels.agreement import Score
+from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.taxonomy import CORRECT, labels
+
+UNPARSED, FAILED = "unparsed", "failed"
+LABELS = labels()
+OUTCOMES = (*LABELS, UNPARSED, FAILED)
+RESAMPLES, LEVEL = 1_000, 0.95
+
+Counts = npt.NDArray[np.float64]
+_N, _CORRECT = len(LABELS), LABELS.index(CORRECT)
+_WRONG = [n for n in range(_N) if n != _CORRECT]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One row: its gold label, and what was said of it (one of `OUTCOMES`).
+
+    Raises ValueError for any other label.
+    """
+
+    id: str
+    benchmark: str
+    question: str
+    gold: str
+    said: str
+
+    def __post_init__(self) -> None:
+        if self.gold not in LABELS or self.said not in OUTCOMES:
+            raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.said!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One trajectory: what was said of each of its steps; ``first_error`` counts from 1."""
+
+    benchmark: str
+    question: str
+    first_error: int | None
+    said: tuple[str, ...]
+
+    @property
+    def flagged(self) -> int | None:
+        """The first step (from 1) that fault was found with.
+
+        >>> Walk("b", "q", 2, ("Correct", "Redundancy")).flagged
+        2
+        """
+        found = (n for n, said in enumerate(self.said, 1) if said in LABELS and said != CORRECT)
+        return next(found, None)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the flagged step is the first error and all before it could be read."""
+        said = self.said[: self.flagged]
+        return self.flagged == self.first_error and all(one in LABELS for one in said)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What a verifier's verdicts came to; ``measures`` and ``intervals`` by `MEASURES`."""
+
+    rows: int
+    questions: int
+    unparsed: int
+    failed: int
+    erroneous: int
+    """Trajectories with an error."""
+    correct: int
+    """Trajectories without."""
+    measures: dict[str, float | None]
+    intervals: dict[str, tuple[float, float] | None]
+    types: tuple[Score, ...]
+    """Of each label that is gold somewhere or was said."""
+    confusion: dict[str, dict[str, int]]
+    """Rows by gold label and outcome, zeros left out."""
+    benchmarks: dict[str, dict[str, float | None]]
+    """The measures of each benchmark alone."""
+
+
+def quality(
+    judged: Sequence[Judged],
+    walks: Sequence[Walk],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Quality:
+    """All measures of one verifier's verdicts, in whatever order they are.
+
+    >>> rows = [Judged("1", "b", "q", "Correct", "Correct"),
+    ...         Judged("2", "b", "q", "Redundancy", "Off-topic")]
+    >>> found = quality(rows, [])
+    >>> found.measures["accuracy"], found.measures["error_f1"], found.measures["macro_f1"]
+    (0.5, 1.0, 0.5)
+    """
+    confusion, located = _by_question(judged, walks)
+    whole = confusion.sum(axis=0)
+    benchmarks = sorted({row.benchmark for row in judged})
+    return Quality(
+        rows=len(judged),
+        questions=len({(row.benchmark, row.question) for row in judged}),
+        unparsed=int(whole[:, _N].sum()),
+        failed=int(whole[:, _N + 1].sum()),
+        erroneous=sum(walk.first_error is not None for walk in walks),
+        correct=sum(walk.first_error is None for walk in walks),
+        measures=_measured(whole, located.sum(axis=0)),
+        intervals=_intervals(confusion, located, seed, resamples),
+        types=tuple(_types(whole)),
+        confusion={
+            gold: {said: int(n) for said, n in zip(OUTCOMES, row, strict=True) if n}
+            for gold, row in zip(LABELS, whole, strict=True)
+            if row.any()
+        },
+        benchmarks={name: _of_benchmark(name, judged, walks) for name in benchmarks},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two verifiers give the same labels, on ``rows`` that both gave a readable one.
+
+    ``left_out`` rows have both been asked of without that. ``kappa`` is Cohen's, None where it is
+    not defined: there are no rows, or both give the same one label throughout.
+    """
+
+    rows: int
+    left_out: int
+    share: float | None
+    kappa: float | None
+
+
+def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
+    """The agreement of two verifiers' verdicts on the rows that both have, by id.
+
+    >>> one = [Judged(n, "b", "q", "Correct", "Correct") for n in "1234"]
+    >>> other = [*one[:3], Judged("4", "b", "q", "Correct", "Redundancy")]
+    >>> agreement(one, other)
+    Agreement(rows=4, left_out=0, share=0.75, kappa=0.0)
+    """
+    of_b = {row.id: row.said for row in b}
+    pairs = [(row.said, of_b[row.id]) for row in a if row.id in of_b]
+    read = [pair for pair in pairs if all(said in LABELS for said in pair)]
+    n, left_out = len(read), len(pairs) - len(read)
+    if not n:
+        return Agreement(0, left_out, None, None)
+    equal = sum(x == y for x, y in read)
+    # Times n squared, in whole numbers, so that equal verdicts give exactly 1.
+    by_chance = sum(
+        sum(x == label for x, _ in read) * sum(y == label for _, y in read) for label in LABELS
+    )
+    kappa = None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
+    return Agreement(n, left_out, equal / n, kappa)
+
+
+def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Counts, Counts]:
+    """Per question: rows by gold label and outcome; erroneous trajectories, those of them that are
+    right, correct ones, those of them that are right."""
+    rows_of = {(row.benchmark, row.question) for row in judged}
+    keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
+    place = {key: n for n, key in enumerate(keys)}
+    confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
+    located = np.zeros((len(keys), 4))
+    for row in judged:
+        gold, said = LABELS.index(row.gold), OUTCOMES.index(row.said)
+        confusion[place[row.benchmark, row.question], gold, said] += 1
+    for walk in walks:
+        first = 0 if walk.first_error is not None else 2
+        counted = located[place[walk.benchmark, walk.question]]
+        counted[first] += 1
+        counted[first + 1] += walk.is_right
+    return confusion, located
+
+
+def _measures(confusion: Counts, located: Counts) -> dict[str, Counts]:
+    """The measures of counts as `_by_question` has them, summed; leading axes are kept."""
+    labelled = confusion[..., :_N]
+    both = np.diagonal(labelled, axis1=-2, axis2=-1)
+    true, found = confusion.sum(axis=-1), labelled.sum(axis=-2)
+    wrong, alarms = true[..., _WRONG].sum(axis=-1), found[..., _WRONG].sum(axis=-1)
+    hits = labelled[..., _WRONG, :][..., _WRONG].sum(axis=(-1, -2))
+    read, unparsed = labelled.sum(axis=(-1, -2)), confusion[..., _N].sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        f1 = np.where(true > 0, 2 * both / (true + found), 0.0)
+        erroneous, correct = located[..., 1] / located[..., 0], located[..., 3] / located[..., 2]
+        harmonic = 2 * erroneous * correct / (erroneous + correct)
+        return {
+            "accuracy": both.sum(axis=-1) / true.sum(axis=-1),
+            "macro_f1": f1.sum(axis=-1) / (true > 0).sum(axis=-1),
+            "error_precision": hits / alarms,
+            "error_recall": hits / wrong,
+            "error_f1": 2 * hits / (wrong + alarms),
+            "first_error_erroneous": erroneous,
+            "first_error_correct": correct,
+            "first_error_f1": np.where(erroneous + correct == 0, 0.0, harmonic),
+            "parse_rate": read / (read + unparsed),
+        }
+
+
+def _measured(confusion: Counts, located: Counts) -> dict[str, float | None]:
+    found = _measures(confusion, located)
+    return {name: None if np.isnan(found[name]) else float(found[name]) for name in MEASURES}
+
+
+def _intervals(
+    confusion: Counts, located: Counts, seed: int, resamples: int
+) -> dict[str, tuple[float, float] | None]:
+    """Percentiles over questions drawn with replacement; None where nothing can be measured."""
+    questions = len(confusion)
+    if not questions or not resamples:
+        return dict.fromkeys(MEASURES)
+    flat = confusion.reshape(questions, -1)
+    chance = np.random.default_rng(seed)
+    drawn: dict[str, list[Counts]] = {name: [] for name in MEASURES}
+    for start in range(0, resamples, 100):
+        size = min(100, resamples - start)
+        # How often each question is drawn; sums of whole numbers, exact in any order.
+        often = chance.multinomial(questions, np.full(questions, 1 / questions), size=size)
+        counts = (often @ flat).reshape(size, *confusion.shape[1:])
+        for name, values in _measures(counts, often @ located).items():
+            drawn[name].append(values)
+    return {name: _percentiles(np.concatenate(values)) for name, values in drawn.items()}
+
+
+def _percentiles(values: Counts) -> tuple[float, float] | None:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _types(whole: Counts) -> list[Score]:
+    scores = [
+        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum()))
+        for n, name in enumerate(LABELS)
+    ]
+    return [score for score in scores if score.true or score.found]
+
+
+def _of_benchmark(
+    name: str, judged: Sequence[Judged], walks: Sequence[Walk]
+) -> dict[str, float | None]:
+    rows = [row for row in judged if row.benchmark == name]
+    counts = _by_question(rows, [walk for walk in walks if walk.benchmark == name])
+    return _measured(*(part.sum(axis=0) for part in counts))

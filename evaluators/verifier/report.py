@@ -1,0 +1,124 @@
+"""What is written about verifiers: results as JSON, their files, entries for a model card."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from evaluators.labels.agreement import Score
+from evaluators.verifier.page import confusion_csv, confusion_png, page, title_of
+from evaluators.verifier.quality import LEVEL, RESAMPLES, agreement
+from evaluators.verifier.runs import Run
+from evaluators.verifier.step_set import StepCase
+from safe_stepwise.records import canonical_json
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import CORRECT
+
+QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
+    *("verifier_quality.json", "verifier_quality.md", "confusion"),
+    *("verdicts", "prefixes"),
+)
+
+
+def results(
+    steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run], seed: int
+) -> dict[str, Any]:
+    """All that was measured, of the verifier first; ``steps`` says what the rows are."""
+    said = [run.judged(cases) for run in runs]
+    return {
+        "simulated": bool(steps["simulated"] or runs[0].simulated),
+        "steps": dict(steps),
+        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": LEVEL, "seed": seed},
+        "verifiers": [
+            {
+                "name": run.name,
+                "role": run.role,
+                "simulated": run.simulated,
+                **asdict(found := run.quality(cases, seed)),
+                "types": [_type(score) for score in found.types],
+                "tokens": run.tokens(),
+            }
+            for run in runs
+        ],
+        "agreement": [
+            {"a": runs[a].role, "b": runs[b].role, **asdict(agreement(said[a], said[b]))}
+            for a, b in itertools.combinations(range(len(runs)), 2)
+            if not (runs[a].is_constant or runs[b].is_constant)
+        ],
+    }
+
+
+def files(
+    found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run]
+) -> dict[str, bytes]:
+    """The files of an evaluation by name."""
+    first = found["verifiers"][0]
+    made = {
+        QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
+        PAGE: page(found).encode(),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"]).encode(),
+        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first)),
+    }
+    for run in runs:
+        if not run.is_constant:
+            suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
+            made[f"{VERDICTS}{suffix}.jsonl"] = _lines(verdict_lines(run, cases))
+            made[f"{PREFIXES}{suffix}.jsonl"] = _lines(prefix_lines(run, cases))
+    return made
+
+
+def verdict_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
+    """A JSON object a row: its id and gold label, what was said, the raw reply."""
+    for case in cases:
+        reply = run.replies[case.asked]
+        yield canonical_json(
+            {
+                "id": case.id,
+                "benchmark": case.question.benchmark,
+                "question_id": case.question.id,
+                "gold": case.gold,
+                "said": reply.said,
+                "reply": reply.text,
+                "reason": reply.reason,
+                "simulated": run.simulated,
+            }
+        )
+
+
+def prefix_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
+    """The same of the steps that were asked of for trajectories alone, none of them a row."""
+    rows = {case.asked for case in cases}
+    for asked, reply in run.replies.items():
+        if asked not in rows:
+            yield canonical_json(
+                {
+                    "benchmark": asked.benchmark,
+                    "question_id": asked.question,
+                    "steps": [format_step(step) for step in asked.steps],
+                    "gold": CORRECT,
+                    "said": reply.said,
+                    "reply": reply.text,
+                    "reason": reply.reason,
+                    "simulated": run.simulated,
+                }
+            )
+
+
+def _type(score: Score) -> dict[str, Any]:
+    return {
+        "name": score.name,
+        "both": score.both,
+        "gold": score.true,
+        "said": score.found,
+        "precision": score.precision if score.found else None,
+        "recall": score.recall if score.true else None,
+        "f1": score.f1,
+    }
+
+
+def _lines(lines: Iterator[str]) -> bytes:
+    # Half a surrogate pair, which a broken reply may hold, becomes its escape.
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

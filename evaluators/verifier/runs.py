@@ -1,0 +1,112 @@
+"""Asking a verifier for its verdicts, through the response cache, with a progress bar."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
+from evaluators.verifier.step_set import Asked, StepCase, walks
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
+from safe_stepwise.feedback import FeedbackError, parse_feedback
+from safe_stepwise.records import Usage
+from safe_stepwise.store.progress import telling
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one request: an outcome, the raw text, why there is no label, the tokens."""
+
+    said: str
+    text: str = ""
+    reason: str = ""
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One verifier's verdicts. ``name`` may be published; ``role`` is verifier or a baseline's."""
+
+    name: str
+    role: str
+    simulated: bool
+    replies: Mapping[Asked, Reply]
+    is_constant: bool = False
+    """Whether it says one label of every step, without being asked."""
+
+    def judged(self, cases: Sequence[StepCase]) -> list[Judged]:
+        """The verdict on each row."""
+        return [
+            Judged(c.id, c.question.benchmark, c.question.id, c.gold, self.replies[c.asked].said)
+            for c in cases
+        ]
+
+    def quality(self, cases: Sequence[StepCase], seed: int = 0) -> Quality:
+        """The measures of the verdicts on all rows and trajectories."""
+        said = {asked: reply.said for asked, reply in self.replies.items()}
+        return quality(self.judged(cases), walks(cases, said), seed=seed)
+
+    def tokens(self) -> dict[str, Any]:
+        """Tokens of all its requests; ``cached_share`` is the part of the prompts that a prefix
+        cache held, None where the engine does not count."""
+        used = [] if self.is_constant else [reply.usage for reply in self.replies.values()]
+        prompt, cached = sum(u.prompt for u in used), sum(u.cached for u in used)
+        return {
+            "requests": len(used),
+            "prompt": prompt,
+            "cached": cached,
+            "cached_share": cached / prompt if prompt else None,
+            "completion": sum(u.completion for u in used),
+        }
+
+
+def constant(label: str, role: str, asked: Mapping[Asked, Request]) -> Run:
+    """The baseline that says one label of every step."""
+    replies = dict.fromkeys(asked, Reply(label))
+    return Run(f"always {label}", role, False, replies, is_constant=True)
+
+
+def run_verifier(client: Client, role: str, asked: Mapping[Asked, Request]) -> Run:
+    """The verdicts of a client's engine, which is closed afterwards.
+
+    What a run that was stopped had received is in the client's cache, and is not asked again.
+    Raises ``UserError`` if the engine can't work, or answers none of its first requests.
+    """
+    name = client.engine.name
+    owed = len(asked)
+    with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
+        found = asyncio.run(_ask(client, list(asked.values())))
+    replies = {one: _reply(reply) for one, reply in zip(asked, found, strict=True)}
+    return Run(name, role, client.engine.simulated, replies)
+
+
+async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
+    try:
+        await client.engine.check()
+        return await client.ask_all(requests)
+    finally:
+        await client.engine.close()
+
+
+def standing(client: Client, requests: int) -> str:
+    """How this many requests stand, for the bar."""
+    a, owed = client.total(), requests - _settled(client)
+    return f"done {a.answered} cached {a.hits} failed {a.failed} owed {owed}"
+
+
+def _settled(client: Client) -> int:
+    whole = client.total()
+    return whole.answered + whole.hits + whole.failed
+
+
+def _reply(found: Completion | EngineError) -> Reply:
+    if isinstance(found, EngineError):
+        return Reply(FAILED, reason=str(found))
+    try:
+        said, reason = parse_feedback(found.text).error_type, ""
+    except FeedbackError as error:
+        said, reason = UNPARSED, str(error)
+    return Reply(said, found.text, reason, found.usage)

@@ -1,0 +1,196 @@
+"""The rows of ``safe-verifier-steps`` that a verifier is measured on, and what it is asked of them.
+
+Trajectories are put together from the single rows of a question:
+
+- An injected row is the last step of a trajectory whose earlier steps, all ideal, are its
+  ``previous_steps``: the first error is that last step.
+- An ideal row with its ``previous_steps`` is a trajectory without error, unless a longer ideal row
+  of the question goes on from it. It ends where the longest chosen row ends, which need not be the
+  final answer.
+- Refined rows are in no trajectory: what the loop had accepted before them may hold errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluators.verifier.quality import LABELS, Walk
+from safe_stepwise.engines.base import Request
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.records import Passage, Question, Step
+from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.taxonomy import CORRECT
+
+COLUMNS = (
+    *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
+    *("current_step", "error_type", "origin"),
+)
+IDEAL, INJECTED, REFINED = ORIGINS = ("ideal", "injected", "refined")
+"""As stored: a row's origin is a place in this."""
+
+
+class Asked(NamedTuple):
+    """What identifies a request: the last of some steps of a question, after those before it."""
+
+    benchmark: str
+    question: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepCase:
+    """One row: a question's accepted steps, the last of ``steps`` to be judged, its gold label."""
+
+    id: str
+    question: Question
+    steps: tuple[Step, ...]
+    gold: str
+    origin: str
+
+    @property
+    def asked(self) -> Asked:
+        """The request that asks for a verdict on it."""
+        return Asked(self.question.benchmark, self.question.id, self.steps)
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether each step before the last is known to be right."""
+        return self.origin in (IDEAL, INJECTED)
+
+
+def split_files(folder: Path, split: str) -> list[Path]:
+    """The files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
+    rows = folder / "data" / "steps"
+    if not rows.is_dir():
+        raise UserError(
+            f"{folder}: no safe-verifier-steps in it; build one with "
+            "python -m scripts.build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
+        )
+    return sorted(rows.glob(f"{split}-*.parquet"))
+
+
+def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepCase]:
+    """The rows of a split, or the first ``limit``, which are a draw (the set is shuffled).
+
+    Raises ``UserError`` for a folder without such rows, or with rows of another form.
+    """
+    cases: list[StepCase] = []
+    for file in split_files(folder, split):
+        for row in _rows(file, COLUMNS):
+            if limit is not None and len(cases) == limit:
+                return cases
+            try:
+                cases.append(_case(row))
+            except (StepError, IndexError, TypeError) as error:
+                raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
+    if not cases:
+        there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
+        raise UserError(
+            f"{folder}: its split {split!r} has no rows; choose --split from "
+            f"{', '.join(there) or 'none'}"
+        )
+    return cases
+
+
+def majority(folder: Path, split: str = "train") -> str | None:
+    """The most frequent label of a split, the first of the taxonomy among equals; None without."""
+    counts = dict.fromkeys(range(len(LABELS)), 0)
+    for file in split_files(folder, split):
+        for row in _rows(file, ("error_type",)):
+            counts[row["error_type"]] += 1
+    if not any(counts.values()):
+        return None
+    return LABELS[max(counts, key=lambda label: (counts[label], -label))]
+
+
+def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
+    """The requests for all verdicts that the measures need, each once, as the loop makes them.
+
+    Those are the rows themselves and the steps before them in trajectories, many of which are rows
+    too. Question by question, shorter ones first, so that a prefix cache holds.
+    """
+    of_question: dict[tuple[str, str], dict[Asked, Question]] = {}
+    for case in cases:
+        question = case.question
+        wanted = of_question.setdefault((question.benchmark, question.id), {})
+        for end in range(1 if case.is_walk else len(case.steps), len(case.steps) + 1):
+            asked = Asked(question.benchmark, question.id, case.steps[:end])
+            wanted.setdefault(asked, question)
+    return {
+        asked: _request(question, asked.steps)
+        for wanted in of_question.values()
+        for asked, question in sorted(wanted.items(), key=lambda item: len(item[0].steps))
+    }
+
+
+def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
+    """The trajectories of the rows (see the module's docstring), with what was said of each step.
+
+    ``said`` has an outcome for each of `requests`.
+    """
+    continued = {
+        Asked(*case.asked[:2], case.steps[:end])
+        for case in cases
+        if case.origin == IDEAL
+        for end in range(1, len(case.steps))
+    }
+    found = []
+    for case in cases:
+        if case.is_walk and not (case.origin == IDEAL and case.asked in continued):
+            benchmark, question, steps = case.asked
+            heard = tuple(
+                said[Asked(benchmark, question, steps[:end])] for end in range(1, len(steps) + 1)
+            )
+            error = None if case.gold == CORRECT else len(steps)
+            found.append(Walk(benchmark, question, error, heard))
+    return found
+
+
+def _request(question: Question, steps: tuple[Step, ...]) -> Request:
+    *previous, step = steps
+    request = verifier_request(question.question, question.passages, previous, step)
+    return replace(request, question=question, previous=tuple(previous), step=step)
+
+
+def _case(row: Mapping[str, Any]) -> StepCase:
+    question = Question(
+        id=row["question_id"],
+        benchmark=row["benchmark"],
+        split="",
+        question=row["question"],
+        answer="",
+        passages=tuple(Passage(p["title"], (p["text"],)) for p in row["passages"]),
+    )
+    steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
+    return StepCase(row["id"], question, steps, LABELS[row["error_type"]], ORIGINS[row["origin"]])
+
+
+def _rows(file: Path, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
+    try:
+        with pq.ParquetFile(file) as content:
+            _check(file, content.schema_arrow, columns)
+            for batch in content.iter_batches(batch_size=1_000, columns=list(columns)):
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{file}: cannot be read ({reason}); make or pull it anew") from None
+
+
+def _check(file: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Raise ``UserError`` where columns are missing, or numbers stand for other labels."""
+    if lacking := sorted(set(columns) - set(schema.names)):
+        raise UserError(f"{file}: no rows of safe-verifier-steps (no column {lacking[0]})")
+    written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = written.get("info", {}).get("features", {})
+    for column, names in (("error_type", LABELS), ("origin", ORIGINS)):
+        told = features.get(column, {}).get("names", names)
+        if column in columns and tuple(told) != tuple(names):
+            raise UserError(f"{file}: its {column} has other names than this version knows")

@@ -1,0 +1,1 @@
+"""Checking a step by a question's plan, without a model."""

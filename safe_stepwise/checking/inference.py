@@ -1,0 +1,207 @@
+"""What a logical step concludes, and whether the facts it rests on give that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.checking.plans import Plan
+from safe_stepwise.checking.step_reading import Reading, names, read_step, values
+from safe_stepwise.language.mentions import first_mention, mentions
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import Date, as_date, as_number, dates_in, normal_name
+from safe_stepwise.records import Passage, Question, Triple
+
+_MARKER = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
+    r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
+    r"|conclude(?:s|d)? that|inferred that|yields?|makes"
+    r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
+    re.IGNORECASE,
+)
+_THE_ANSWER = re.compile(
+    r"^(.*?),? (?:(?:must|would|will|should|can only|has to) )?(?:is|be|are|remains|as) (?:again )?"
+    r"(?:the (?:right )?answer|what (?:was|is|the question) ask\w*)",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(r"\b(yes|no)\b[.\s]*$", re.IGNORECASE)
+_DIFFERENT = re.compile(
+    r"\b(?:not (?:the )?same|differ\w*|do(?:es)? not (?:share|agree|match)|not both|unlike|distinct"
+    r"|disagree|no common)\b",
+    re.IGNORECASE,
+)
+_ALIKE = re.compile(
+    r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE
+)
+_COMPARATOR = re.compile(
+    r"\b(earlier than|before|later than|after|precedes|follows|longer than|shorter than|more than"
+    r"|greater than|larger than|fewer than|less than|smaller than|older than|younger than)\b",
+    re.IGNORECASE,
+)
+_SMALLER_FIRST = frozenset(
+    ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than",
+     "smaller than", "older than")
+)  # fmt: skip
+_YEARS = re.compile(
+    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.*\b(\d{1,3})\b", re.IGNORECASE
+)
+_ONE_YEAR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a step concludes; ``right`` is None where it concludes nothing that can be told."""
+
+    right: bool | None
+    claimed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifespan:
+    """A life between two dates, in full years."""
+
+    head: str
+    born: str
+    died: str
+    years: int
+
+
+def lifespan(facts: Sequence[Triple]) -> Lifespan:
+    """The life that a fact of birth and one of death bound.
+
+    >>> lifespan([Triple("Ana", "date of birth", "3 May 1901"),
+    ...           Triple("Ana", "date of death", "2 May 1970")]).years
+    68
+    """
+    by_relation = {triple.relation: triple for triple in facts}
+    born, died = by_relation["date of birth"], by_relation["date of death"]
+    first, last = as_date(born.tail), as_date(died.tail)
+    years = 0
+    if first and last:
+        early = bool(first.day and last.day) and last[1:3] < first[1:3]
+        years = last.year - first.year - early
+    return Lifespan(born.head, born.tail, died.tail, years)
+
+
+def states_span(reading: Reading, span: Lifespan) -> bool | None:
+    """Whether a step gives a life span rightly; None where it speaks of no such thing.
+
+    A year more or less is right where a date has no day.
+    """
+    found = _YEARS.search(reading.claim)
+    if found is None or not names(reading, span.head):
+        return None
+    full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
+    return abs(int(found[1] or found[2]) - span.years) <= (0 if full else _ONE_YEAR)
+
+
+def concludes(reading: Reading) -> bool:
+    """Whether a step marks what it says as a conclusion.
+
+    >>> [concludes(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
+    [True, False]
+    """
+    return bool(_conclusion(reading.claim))
+
+
+def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]) -> Drawn:
+    """What a step concludes about the question. ``others`` are names that it could mistake.
+
+    A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
+    """
+    clause = _conclusion(reading.claim)
+    whole = reading.refers and not reading.announces and not _YEARS.search(reading.claim)
+    if not clause and whole:
+        clause = reading.claim
+    if not clause:
+        return Drawn(None)
+    if question.answer.lower() in ("yes", "no"):
+        return _yes_or_no(reading, clause, question.answer.lower(), same=plan.operation == "same")
+    drawn = _named(clause, question, others)
+    if drawn.right and _false_premise(reading.claim):
+        return Drawn(False, question.answer)
+    return drawn
+
+
+def _conclusion(claim: str) -> str:
+    """The clause of a claim that draws the conclusion, or ""."""
+    if found := _THE_ANSWER.search(claim):
+        return found[1]
+    markers = list(_MARKER.finditer(claim))
+    return claim[markers[-1].end() :] if markers else ""
+
+
+def _yes_or_no(reading: Reading, clause: str, answer: str, *, same: bool) -> Drawn:
+    premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if same else None
+    explicit = _YES_NO.search(clause)
+    said = explicit[1].lower() if explicit else claim_polarity(clause)
+    if said is None:
+        return Drawn(None)
+    consistent = premise in (None, answer) and not _false_premise(reading.claim)
+    return Drawn(said == answer and consistent, said)
+
+
+def claim_polarity(text: str) -> str | None:
+    """``yes`` where a text says that things are alike, ``no`` that they differ, else None.
+
+    >>> claim_polarity("both are poets"), claim_polarity("they are not the same")
+    ('yes', 'no')
+    """
+    if _DIFFERENT.search(text):
+        return "no"
+    return "yes" if _ALIKE.search(text) else None
+
+
+def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
+    reading = read_step(clause)
+    answers = (question.answer, *question.aliases)
+    at = [place for a in answers if (place := first_mention(reading.text, a)) is not None]
+    words = {word for answer in answers for word in normal_name(answer).split()}
+    rivals: dict[str, int] = {}
+    asked = read(Passage("", (question.question,)))
+    for name in dict.fromkeys([*others, *values(reading)]):
+        place = first_mention(reading.text, name)
+        if place is not None and not set(normal_name(name).split()) & words:
+            rivals.setdefault(name, place)
+    if at:
+        sides = {n: p for n, p in rivals.items() if p < min(at) and not mentions(asked, n)}
+        return Drawn(not sides, next(iter(sides), question.answer))
+    return Drawn(False, next(iter(rivals))) if rivals else Drawn(None)
+
+
+def _false_premise(claim: str) -> bool:
+    """Whether a claim compares two dates or numbers the wrong way round."""
+    for found in _COMPARATOR.finditer(claim):
+        left, right = _last_value(claim[: found.start()]), _first_value(claim[found.end() :])
+        if left is None or right is None or len(left) != len(right) or left == right:
+            continue
+        if (left < right) != (found[1].lower() in _SMALLER_FIRST):
+            return True
+    return False
+
+
+_Value = tuple[float, ...]
+
+
+def _last_value(text: str) -> _Value | None:
+    return _value(text, last=True)
+
+
+def _first_value(text: str) -> _Value | None:
+    return _value(text, last=False)
+
+
+def _value(text: str, *, last: bool) -> _Value | None:
+    """The date, or where there is none the number, nearest to a comparator."""
+    near = text[-60:] if last else text[:60]
+    dates = [date for date in dates_in(near) if date.year]
+    if dates:
+        return _key(dates[-1] if last else dates[0])
+    numbers = re.findall(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?", near)
+    number = as_number(numbers[-1 if last else 0]) if numbers else None
+    return None if number is None else (number,)
+
+
+def _key(date: Date) -> _Value:
+    return date.year, date.month, date.day

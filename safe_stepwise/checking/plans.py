@@ -1,0 +1,288 @@
+"""The minimal atomic plan of a question: which facts to read, what to derive from them.
+
+The kinds of plan are those of SAFE v1, appendix A.9 (Figures 15-17): a chain of facts; a comparison
+of values that are looked up (simple), looked up behind a bridge, calculated (a life span), or
+counted. Every plan ends in one derivation, which settles the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+from safe_stepwise.graphs.comparisons import Operation, Side, compare, operation, without_names
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.language.mentions import is_about, mentions
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.text import as_date, normal_name, words_of
+from safe_stepwise.records import Passage, Question, StepKind, Triple
+
+PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison"]
+NAMES, DESCRIBED = "names", "is described as"
+"""Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
+Derivation = Literal["", "life span", "conclusion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a plan: a fact to read in one passage, or something to derive.
+
+    ``triples`` are what a fact says (several when one hop joins several earlier answers);
+    ``sentence`` is its index (from 0) where the passage's own words have to state it, because the
+    relation is none that has a wording of its own. ``uses`` are places in the plan (from 0) that it
+    builds on.
+    """
+
+    kind: StepKind
+    triples: tuple[Triple, ...] = ()
+    uses: tuple[int, ...] = ()
+    sentence: int | None = None
+    derivation: Derivation = ""
+
+    @property
+    def passage(self) -> int | None:
+        """The passage (from 1) that states the fact."""
+        return self.triples[0].passage if self.triples else None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Items in order. ``sides`` and ``operation`` are those of a comparison whose values tell."""
+
+    kind: PlanKind
+    items: tuple[Item, ...]
+    operation: Operation | None = None
+    sides: tuple[Side, ...] = ()
+
+    @property
+    def facts(self) -> tuple[int, ...]:
+        """Places of the items that read a fact."""
+        return tuple(n for n, item in enumerate(self.items) if item.triples)
+
+
+class PlanError(Exception):
+    """A question that no plan can be made for; the message is the reason, in one clause."""
+
+
+def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple]) -> Plan:
+    """The plan that a verified reasoning path carries out.
+
+    ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them.
+    Raises PlanError for a path that is empty, broken off, or leads elsewhere than to the answer.
+
+    >>> path = (Triple("Dune Rain", "director", "Ors Velt", 1),
+    ...         Triple("Ors Velt", "spouse", "Ana", 2))
+    >>> plan = make_plan(Question("q", "b", "train", "Who?", "Ana"), path, path)
+    >>> plan.kind, [(item.kind, item.uses) for item in plan.items]
+    ('sequential', [('Attribution', ()), ('Attribution', (0,)), ('Logical', (1,))])
+    """
+    if not path:
+        raise PlanError("no path")
+    if any(triple.passage is None for triple in path):
+        raise PlanError("a hop without a passage")
+    own_words = bool(question.supporting_facts) and not question.evidence
+    graph_ = graph_of(question, [*graph, *path])
+    if "comparison" in question.kind or question.answer.lower() in ("yes", "no"):
+        return _comparison(question, path, graph_)
+    if own_words and not question.decomposition:
+        return Plan("sequential", _concluded(_told(question)))
+    facts = tuple(_facts(path, graph_))
+    return Plan("sequential", _concluded(_linked(facts, graph_, question)))
+
+
+def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
+    """A label's triples as a graph, in which a passage's subject is one however it is called."""
+    same = subjects(question, [name for t in triples for name in (t.head, t.tail)])
+    return KnowledgeGraph(triples, same)
+
+
+def subjects(question: Question, names: Sequence[str]) -> dict[str, str]:
+    """Names under which a gold passage's subject goes, to that passage's title."""
+    texts = [read(passage) for _, passage in question.gold]
+    same = {}
+    for name in dict.fromkeys(name for name in names if not as_date(name)):
+        about = [text.title for text in texts if is_about(text, name)]
+        if len(about) == 1 and about[0] != name:
+            same[name] = about[0]
+    return same
+
+
+def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
+    """One item a statement: what joins several earlier answers is said once."""
+    keys = groupby(path, key=lambda t: (t.relation, t.tail, t.passage))
+    for _, said in keys:
+        triples = tuple(said)
+        yield Item("Attribution", triples, (), _own_words(triples[0], graph))
+
+
+def _own_words(triple: Triple, graph: KnowledgeGraph) -> int | None:
+    """The sentence of a triple whose relation is a stretch of text, as HotpotQA's are."""
+    if triple.relation not in (NAMES, DESCRIBED):
+        return None
+    found = graph.find(triple.head, triple.relation, triple.tail)
+    return next((t.sentence for t in found if t.passage == triple.passage), None)
+
+
+def _told(question: Question) -> tuple[Item, ...]:
+    """Supporting sentences of the gold passages, those about the answer last.
+
+    HotpotQA annotates no triples: of a passage's supporting sentences those count that are the
+    first to name another gold passage's subject or the answer; where none does, the first.
+    """
+    items = []
+    for number, passage in question.gold:
+        told = [f.sentence for f in question.supporting_facts if f.title == passage.title]
+        told = [n for n in dict.fromkeys(told) if n < len(passage.sentences)] or [0]
+        keys = [p.title for n, p in question.gold if n != number]
+        if not is_about(read(passage), question.answer):
+            keys.append(question.answer)
+        linked: list[Item] = []
+        for sentence in told:
+            new = [key for key in keys if _mentions(passage, sentence, key)]
+            keys = [key for key in keys if key not in new]
+            if new:
+                linked.append(_quoted(passage, number, sentence, NAMES, new))
+        items += linked or [_quoted(passage, number, told[0], DESCRIBED, [passage.title])]
+    return _in_order(items, question)
+
+
+def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
+    """Sentences with what they build on: those that name their subject, unless the question does.
+
+    What is led to comes after what leads there, and the answer last where there is a choice.
+    """
+    asked = f" {words_of(question.question)} "
+    waiting = sorted(items, key=lambda item: _nearness(item, question))
+    placed: list[Item] = []
+    while waiting:
+        ready = [item for item in waiting if not _leading(item, waiting, asked)]
+        item = (ready or waiting)[0]
+        waiting.remove(item)
+        uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
+        placed.append(replace(item, uses=tuple(uses[-1:])))
+    return tuple(placed)
+
+
+def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
+    """Those of some sentences that name what another is about, where the question does not."""
+    title = item.triples[0].head
+    if f" {normal_name(title)} " in asked:
+        return []
+    return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
+
+
+def _quoted(
+    passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]
+) -> Item:
+    triples = tuple(Triple(passage.title, relation, tail, number, sentence) for tail in tails)
+    return Item("Attribution", triples, (), sentence)
+
+
+def _mentions(passage: Passage, sentence: int, name: str) -> bool:
+    text = read(Passage("", (passage.sentences[sentence],)))
+    return bool(mentions(text, name)) and normal_name(name) != normal_name(passage.title)
+
+
+def _nearness(item: Item, question: Question) -> bool:
+    """Whether a fact holds the answer, or is about it."""
+    ends = [name for t in item.triples for name in (t.head, t.tail)]
+    return any(normal_name(name) == normal_name(question.answer) for name in ends)
+
+
+def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
+    """The facts with what each builds on: earlier ones that give an entity the question lacks."""
+    asked = f" {words_of(question.question)} "
+    linked: list[Item] = []
+    for item in facts:
+        ends = {
+            graph.node(name)
+            for t in item.triples
+            for name in (t.head, t.tail)
+            if f" {normal_name(name)} " not in asked
+        }
+        uses = [n for n, earlier in enumerate(linked) if ends & _nodes(earlier, graph)]
+        linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
+    return tuple(linked)
+
+
+def _nodes(item: Item, graph: KnowledgeGraph) -> set[str]:
+    return {graph.node(name) for t in item.triples for name in (t.head, t.tail)}
+
+
+def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The facts and what follows from those that no other builds on."""
+    used = {n for item in facts for n in item.uses}
+    last = tuple(n for n in range(len(facts)) if n not in used)
+    return (*facts, Item("Logical", (), last, None, "conclusion"))
+
+
+# ------------------------------------------------------------------------------------ comparisons
+
+
+def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGraph) -> Plan:
+    branches = KnowledgeGraph(path, graph.aliases).branches(path)
+    if len(branches) < 2:
+        raise PlanError("a comparison with one branch")
+    items: list[Item] = []
+    ends: list[int] = []
+    sides = tuple(side_of(branch) for branch in branches)
+    spans = len(branches) == 2 and all(side.since for side in sides)
+    for branch in branches:
+        shared = [n for n, item in enumerate(items) if set(item.triples) & set(branch)]
+        facts = [f for f in _facts(branch, graph) if not any(f.triples == i.triples for i in items)]
+        start = len(items)
+        for fact in _linked(facts, graph, question):
+            items.append(_moved(fact, start))
+        own = list(range(start, len(items))) or shared
+        if spans:
+            dated = [n for n in own if items[n].triples[0].relation.startswith("date of")]
+            items.append(Item("Logical", (), tuple(dated), None, "life span"))
+            own = [len(items) - 1]
+        last = branch[-1].relation
+        ends += [own[-1]] if spans else [n for n in own if _relation(items[n]) == last]
+    items.append(Item("Logical", (), tuple(dict.fromkeys(ends)), None, "conclusion"))
+    kind: PlanKind = "simple comparison"
+    if spans:
+        kind = "calculated comparison"
+    elif any(len(branch) > 1 for branch in branches):
+        kind = "bridge comparison"
+    op = _operation(question, sides, branches, graph)
+    return Plan(kind, tuple(items), op, sides if op else ())
+
+
+def _relation(item: Item) -> str:
+    return item.triples[0].relation if item.triples else ""
+
+
+def _moved(item: Item, by: int) -> Item:
+    return replace(item, uses=tuple(n + by for n in item.uses))
+
+
+def side_of(branch: Sequence[Triple]) -> Side:
+    """The compared values of a branch: those of its last relation; a life span has both ends."""
+    last = branch[-1]
+    values = tuple(t.tail for t in branch if t.relation == last.relation)
+    born = tuple(t.tail for t in branch if t.relation == "date of birth")
+    died = tuple(t.tail for t in branch if t.relation == "date of death")
+    return Side(branch[0].head, died if born and died else values, born if died else ())
+
+
+def _operation(
+    question: Question,
+    sides: Sequence[Side],
+    branches: Sequence[Sequence[Triple]],
+    graph: KnowledgeGraph,
+) -> Operation | None:
+    """The operation, where the sides' values tell its result and that is the answer."""
+    op = operation(without_names(question.question, [side.entity for side in sides]))
+    relations = {branch[-1].relation for branch in branches}
+    if op is None or not relations <= set(RELATIONS):
+        return None
+    if question.answer.lower() in ("yes", "no") and op != "same":
+        return None
+    result = compare(op, sides)
+    told = result is not None and graph.same(result, question.answer)
+    return op if told or result == question.answer.lower() else None

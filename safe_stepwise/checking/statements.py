@@ -1,0 +1,156 @@
+"""How a step is worded: facts cited from a passage, results derived from steps.
+
+The wordings stand in ``vocabulary/statements.yaml``. Which of them is taken is the caller's choice,
+by a number, so that a dataset can vary them and a test can go through all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safe_stepwise.language.text import as_date
+from safe_stepwise.language.vocabulary import load
+from safe_stepwise.records import Passage, Triple
+
+_WORDINGS: Mapping[str, Any] = load("statements")
+_PRONOUN = re.compile(
+    r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
+    r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
+)
+_POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
+_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
+LONGEST_QUOTATION = 320
+"""Characters of a quoted sentence; a longer one is cut at the clause that has what is needed."""
+
+
+def pick(wordings: Sequence[str], choice: int) -> str:
+    """The wording that a number means; any number will do."""
+    return wordings[choice % len(wordings)]
+
+
+def is_free(triple: Triple) -> bool:
+    """Whether a relation is a question in words (``…`` where an earlier answer goes).
+
+    >>> is_free(Triple("Oru", "when was … founded", "1901")), is_free(Triple("A", "spouse", "B"))
+    (True, False)
+    """
+    words = triple.relation
+    return "…" in words or words.endswith("?") or bool(_QUESTION_OPENS.match(words))
+
+
+def asked_of(triples: Sequence[Triple]) -> str:
+    """The question in words of a free hop, earlier answers filled in.
+
+    >>> asked_of([Triple("Oru", "when was … founded", "1901")])
+    'when was Oru founded'
+    """
+    words = triples[0].relation
+    for triple in triples:
+        words = words.replace("…", triple.head, 1)
+    return words
+
+
+def wordings(triple: Triple) -> tuple[str, ...]:
+    """All ways to state a triple with a relation of its own, as clauses.
+
+    >>> wordings(Triple("Dune Rain", "director", "Ors Velt"))[0]
+    'Dune Rain was directed by Ors Velt'
+    """
+    known = _WORDINGS["statements"].get(triple.relation)
+    patterns = known or [f"the {triple.relation} of {{h}} is {{t}}"]
+    date = as_date(triple.tail)
+    on = "on" if date and date.day else "in"
+    tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
+    return tuple(
+        pattern.replace("{on}", on).replace("{h}", triple.head).replace("{t}", tail)
+        for pattern in patterns
+    )
+
+
+def state(triples: Sequence[Triple], choice: int) -> str:
+    """What a fact says, as a clause in words of ours."""
+    triple = triples[0]
+    if is_free(triple):
+        said = pick(_WORDINGS["answers"], choice)
+        return said.replace("{q}", asked_of(triples).strip(" ?") + "?").replace("{t}", triple.tail)
+    return pick(wordings(triple), choice)
+
+
+def cite(claim: str, passage: int, choice: int) -> str:
+    """The text of an attribution step: a claim and the passage (from 1) that it was read in.
+
+    >>> cite("Ana was born in Oru", 3, 0)
+    'According to Passage 3, Ana was born in Oru.'
+    """
+    said = pick(_WORDINGS["citations"], choice).replace("{n}", str(passage))
+    return said.replace("{claim}", claim.removesuffix("."))
+
+
+def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int) -> str:
+    """The text of an attribution step in the passage's own words.
+
+    ``sentence`` counts from 0; a pronoun that opens it gives way to the title. A long sentence is
+    cut behind the clause that holds ``needed``.
+
+    >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
+    >>> quote(page, 2, 1, "Oru", 0)
+    'According to Passage 2, Ana Vorr lived in Oru.'
+    """
+    title = _BRACKETS.sub("", passage.title)
+    words = " ".join(passage.sentences[sentence].split())
+    if needed != passage.title:
+        words = _shortened(words, needed)
+    told = _PRONOUN.sub(lambda _: title, words)
+    told = _POSSESSIVE.sub(lambda _: f"{title}'s", told)
+    if needed in words and needed not in told:
+        told = words
+    named = any(part in told for part in title.split() if len(part) > 3) or title in told
+    key = "quotations" if named else "quotations_about"
+    said = pick(_WORDINGS[key], choice).replace("{n}", str(number)).replace("{title}", title)
+    return said.replace("{sentence}", told)
+
+
+def _shortened(sentence: str, needed: str) -> str:
+    if len(sentence) <= LONGEST_QUOTATION:
+        return sentence
+    at = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
+    end = re.search(r"[,;] | and | but ", sentence[at.end() :]) if at else None
+    if at is None or end is None:
+        return sentence
+    return sentence[: at.end() + end.start()].rstrip(" ,;") + "."
+
+
+def steps_named(numbers: Sequence[int]) -> str:
+    """Step numbers in words.
+
+    >>> steps_named([1]), steps_named([1, 2]), steps_named([1, 2, 4])
+    ('Step 1', 'Step 1 and Step 2', 'Step 1, Step 2 and Step 4')
+    """
+    names = [f"Step {number}" for number in numbers]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def conclude(steps: Sequence[int], answer: str, choice: int) -> str:
+    """The text of a logical step that says what a chain of steps leads to."""
+    said = pick(_WORDINGS["conclusions"], choice)
+    return said.replace("{steps}", steps_named(steps)).replace("{answer}", answer)
+
+
+def compared(
+    outcome: str, steps: Sequence[int], values: Sequence[str], answer: str, choice: int
+) -> str:
+    """The text of a logical step that compares; ``outcome`` names a list of ``comparisons``."""
+    said = pick(_WORDINGS["comparisons"][outcome], choice).replace("{steps}", steps_named(steps))
+    for name, value in zip("ab", values, strict=False):
+        said = said.replace("{" + name + "}", value)
+    said = said.replace("{answer}", answer)
+    return said[:1].upper() + said[1:]
+
+
+def lived(steps: Sequence[int], head: str, years: int, choice: int) -> str:
+    """The text of a logical step that counts the years of a life."""
+    said = pick(_WORDINGS["lifespans"], choice).replace("{steps}", steps_named(steps))
+    return said.replace("{h}", head).replace("{t}", str(years))

@@ -1,0 +1,143 @@
+"""The steps that carry out a plan, in our own words: one a plan item, then the final answer.
+
+Wording varies with the question and a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from safe_stepwise.checking import statements
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.plans import Item, Plan
+from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.graphs.comparisons import Side, compare
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.records import Question, Step
+from safe_stepwise.steps import ANSWER_MARKER
+from safe_stepwise.taxonomy import CORRECT
+
+_WORDINGS_TRIED = 6
+
+
+def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
+    """The steps of a question's plan in our own words, unchecked but for their grammar."""
+    writer = _Writer(checker, seed)
+    steps: list[Step] = []
+    for item in checker.plan.items:
+        steps.append(_fitting(writer, steps, item))
+    answer = f"{ANSWER_MARKER} {_plain(checker.question.answer)}"
+    return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
+
+
+def _fitting(writer: _Writer, steps: Sequence[Step], item: Item) -> Step:
+    """The first wording that the checker passes; the last one tried where it passes none."""
+    step = Step(1, "", item.kind)
+    for attempt in range(_WORDINGS_TRIED):
+        step = Step(len(steps) + 1, _plain(writer.write(item, attempt)), item.kind)
+        verdict = writer.checker.check(steps, step)
+        if verdict is not None and verdict.error_type == CORRECT:
+            break
+    return step
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Writer:
+    """Words for the items of one plan; ``choice`` varies them."""
+
+    def __init__(self, checker: Checker, seed: int) -> None:
+        self.checker = checker
+        self.plan: Plan = checker.plan
+        self.question: Question = checker.question
+        self.choice = choice_for(str(seed), checker.question.id)
+
+    def write(self, item: Item, attempt: int) -> str:
+        choice = self.choice + attempt + self.plan.items.index(item)
+        if item.triples:
+            return self._fact(item, choice)
+        steps = [use + 1 for use in item.uses]
+        if item.derivation == "life span":
+            span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
+            return statements.lived(steps, span.head, span.years, choice)
+        if self.plan.kind == "sequential":
+            return self._conclusion(choice)
+        return self._comparison(item, steps, choice)
+
+    def _fact(self, item: Item, choice: int) -> str:
+        assert item.passage is not None
+        if item.sentence is not None:
+            page = self.question.passages[item.passage - 1]
+            needed = self.checker.claims.value_of(item)
+            return statements.quote(page, item.passage, item.sentence, needed, choice)
+        claim = statements.state(item.triples, choice // 3)
+        return statements.cite(self._referring(item, claim), item.passage, choice)
+
+    def _referring(self, item: Item, claim: str) -> str:
+        """The claim with the steps noted behind the names that come from them."""
+        for use in item.uses:
+            found = {t.tail for t in self.plan.items[use].triples}
+            for triple in item.triples:
+                name = triple.head
+                if name in claim and (name in found or len(item.uses) == 1):
+                    at = claim.index(name) + len(name)
+                    if claim[at:].startswith((" (from", "’", "'")):
+                        continue
+                    claim = f"{claim[:at]} (from Step {use + 1}){claim[at:]}"
+                    break
+        return claim
+
+    def _conclusion(self, choice: int) -> str:
+        facts = [n + 1 for n in self.plan.facts]
+        chain = self._chain()
+        if chain and choice % 3 == 0:
+            return f"Combining {statements.steps_named(facts)}, {chain} is {self.question.answer}."
+        return statements.conclude(facts, self.question.answer, choice)
+
+    def _chain(self) -> str:
+        """The chain as one noun phrase ("the spouse of the director of X"), where it is one."""
+        triples = [self.plan.items[n].triples[0] for n in self.plan.facts]
+        if any(t.relation not in RELATIONS or t.relation in _NO_NOUNS for t in triples):
+            return ""
+        graph = self.checker.graph
+        for earlier, later in pairwise(triples):
+            if not graph.same(earlier.tail, later.head):
+                return ""
+        if not graph.same(triples[-1].tail, self.question.answer):
+            return ""
+        phrase = triples[0].head
+        for triple in triples:
+            phrase = f"the {triple.relation} of {phrase}"
+        return phrase
+
+    def _comparison(self, item: Item, steps: Sequence[int], choice: int) -> str:
+        plan, answer = self.plan, self.question.answer
+        if plan.operation is None or len(plan.sides) != 2:
+            return statements.compared("open", steps, (), answer, choice)
+        values = [self._compared(side, n) for side, n in zip(plan.sides, steps[-2:], strict=False)]
+        if len(values) != 2:
+            return statements.compared("open", steps, (), answer, choice)
+        outcome = plan.operation
+        if outcome == "same" and answer.lower() == "no":
+            return statements.compared("different", steps, values, answer, choice)
+        if outcome in ("earliest", "latest", "longest", "most", "fewest"):
+            first = compare(outcome, plan.sides) == plan.sides[0].entity
+            values = values if first else values[::-1]
+        return statements.compared(outcome, steps, values, answer, choice)
+
+    def _compared(self, side: Side, step: int) -> str:
+        if side.since:
+            facts = [t for n in self.plan.facts for t in self.plan.items[n].triples]
+            own = [t for t in facts if t.tail in (*side.since, *side.values)]
+            return f"{lifespan(own).years} years (Step {step})"
+        return f"{side.values[0]} (Step {step})"
+
+
+_NO_NOUNS = frozenset(
+    ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
+     "located in the administrative territorial entity")
+)  # fmt: skip

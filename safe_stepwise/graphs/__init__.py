@@ -1,0 +1,1 @@
+"""What follows from what passages state: local graphs, hops, comparisons."""

@@ -1,0 +1,111 @@
+"""What a comparison question asks, and what the two sides' values answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import same_nation
+from safe_stepwise.language.text import Date, as_date, as_number, normal_name
+
+Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
+
+_OPERATIONS: tuple[tuple[Operation, str], ...] = (
+    ("same", r"\bsame\b|\bshare\b|^(?:are|were|is|was|do|does|did|have|has)\b(?!.*\bor\b).* and "),
+    ("longest", r"\blived? (?:a )?longer\b|\blonger (?:life|lived)\b|\blongest\b"),
+    ("latest", r"\b(?:later|latest|younger|youngest|mo(?:re|st) recent(?:ly)?|last|newe[rs]t?)\b"),
+    ("earliest", r"\b(?:earlier|earliest|older|oldest|first|before|prior)\b"),
+    ("most", r"\b(?:more|most|larger|largest|higher|highest|bigger|taller|longer|greater)\b"),
+    ("fewest", r"\b(?:fewer|fewest|less|least|smaller|lower|shorter)\b"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: the entity asked about and the values its branch ends in."""
+
+    entity: str
+    values: tuple[str, ...]
+    since: tuple[str, ...] = ()
+    """Where a span counts (who lived longer): the values it is counted from."""
+
+
+def operation(question: str) -> Operation | None:
+    """The operation a comparison question asks for, or None when it can't be told.
+
+    >>> operation("Who was born first, Ana Vorr or Ors Velt?")
+    'earliest'
+    >>> operation("Are Oru and Vel in the same country?")
+    'same'
+    """
+    text = question.lower().strip()
+    return next((name for name, pattern in _OPERATIONS if re.search(pattern, text)), None)
+
+
+def without_names(text: str, names: Sequence[str]) -> str:
+    """The question without the names compared: a title may hold "first" or "last".
+
+    >>> without_names("Which came out later, First Rain or Dune?", ["First Rain", "Dune (film)"])
+    'Which came out later, X or X?'
+    """
+    for name in names:
+        bare = re.sub(r"\s*\(.*?\)", "", name)
+        text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
+    return text
+
+
+def compare(op: Operation, sides: Sequence[Side]) -> str | None:
+    """The answer: an entity, ``yes``, ``no``, ``tie``; None when the values can't be compared.
+
+    >>> compare("latest", [Side("Ana", ("3 May 1901",)), Side("Ors", ("1899",))])
+    'Ana'
+    >>> compare("same", [Side("Ana", ("Kelvia",)), Side("Ors", ("Kelvian",))])
+    'yes'
+    """
+    if len(sides) != 2 or not all(side.values for side in sides):
+        return None
+    if op == "same":
+        return (
+            "yes" if any(_equal(a, b) for a in sides[0].values for b in sides[1].values) else "no"
+        )
+    if op in ("most", "fewest"):
+        numbers = [as_number(side.values[0]) for side in sides]
+        return _pick(sides, numbers, largest=op == "most")
+    if op == "longest":
+        ends = [as_date(side.values[0]) for side in sides]
+        starts = [as_date(side.since[0]) if side.since else None for side in sides]
+        spans = [
+            _ordinal(e) - _ordinal(s) if e and s else None
+            for e, s in zip(ends, starts, strict=True)
+        ]
+        return _pick(sides, spans, largest=True)
+    first, second = (as_date(side.values[0]) for side in sides)
+    if first and second and first[:3] != second[:3] and first.agrees(second):
+        return None
+    return _pick(
+        sides, [_ordinal(d) if d else None for d in (first, second)], largest=op == "latest"
+    )
+
+
+def _pick(sides: Sequence[Side], keys: Sequence[float | None], *, largest: bool) -> str | None:
+    first, second = keys
+    if first is None or second is None:
+        return None
+    if first == second:
+        return "tie"
+    return sides[0 if (first > second) == largest else 1].entity
+
+
+def _ordinal(date: Date) -> float:
+    return date.year + (date.month or 6.5) / 13 + (date.day or 15) / 500
+
+
+def _equal(one: str, other: str) -> bool:
+    """Whether two values are one: a date, a name, or a nation and its demonym."""
+    dates = as_date(one), as_date(other)
+    if dates[0] and dates[1]:
+        return dates[0].agrees(dates[1])
+    return normal_name(one) == normal_name(other) or same_nation(clean(one), clean(other))

@@ -1,0 +1,108 @@
+"""The hops that a benchmark annotates, as triples: 2Wiki's evidence, MuSiQue's decomposition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from safe_stepwise.language.grounding import Finding, ground
+from safe_stepwise.language.mentions import first_mention, is_about, mentions
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.relations import Asked, asked
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Passage, Question, Triple
+
+_REFERENCE = re.compile(r"#(\d+)")
+_LEADING_WORD = re.compile(r"^(?:under|in|on|at|by|during|from|of|an?) (?=[A-ZÀ-ÞŠ])")
+_SORT_OF_WORK = re.compile(r"^(?:the )?(?:\d{4} )?(?:film|song|album|book|novel) (?=[A-ZÀ-ÞŠ])")
+_STOP_WORDS = word_list("stop_words")
+_LEAST_OVERLAP = 0.2
+"""Share of a hop question's content words that its passage must have, unless it names an earlier
+answer. Measured on 313 real free hops: below it lie one noisy hop and no clean one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedHop:
+    """One annotated hop; ``free`` when its relation is a question in words.
+
+    ``triple.passage`` is set where the benchmark pins the passage. A free hop that builds on
+    several earlier answers (``refers``) is one triple from each of them.
+    """
+
+    triple: Triple
+    free: bool = False
+    refers: tuple[str, ...] = ()
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        if not self.free or len(self.refers) < 2:
+            return (self.triple,)
+        return tuple(replace(self.triple, head=head) for head in self.refers)
+
+
+def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
+    """The benchmark's own hops: the decomposition where there is one, else the evidence triples.
+
+    >>> from safe_stepwise.records import Hop
+    >>> question = Question("q", "musique", "train", "", "Kelvia", decomposition=(
+    ...     Hop("Ana Vorr >> place of birth", "Oru"), Hop("In which country is #1?", "Kelvia")))
+    >>> [(t.head, t.relation, t.tail) for hop in annotated_hops(question) for t in hop.triples]
+    [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
+    """
+    if question.decomposition:
+        return tuple(_decomposed(question))
+    return tuple(AnnotatedHop(triple) for triple in question.evidence)
+
+
+def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
+    """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
+    triple = hop.triple
+    if not hop.free:
+        return ground(triple.head, triple.relation, triple.tail, passages)
+    for number, passage in passages:
+        if triple.passage in (None, number):
+            return _answered(hop, number, passage)
+    return Finding("absent")
+
+
+def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
+    hops = question.decomposition
+    answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
+    referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
+
+    def fill(text: str) -> str:
+        return _REFERENCE.sub(lambda match: answers.get(match[1], match[0]), text)
+
+    for number, hop in enumerate(hops, 1):
+        refers = [fill(f"#{n}") for n in _REFERENCE.findall(hop.question)]
+        if number == len(hops):
+            # An answer that no hop names again is needed by the last one all the same.
+            refers += [answers[str(n)] for n in range(1, number) if str(n) not in referred]
+        head, arrow, relation = (part.strip() for part in hop.question.partition(">>"))
+        known = Asked(head, relation) if arrow else asked(hop.question)
+        if known:
+            subject = _SORT_OF_WORK.sub("", _LEADING_WORD.sub("", fill(known.subject)))
+            ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
+            yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
+        else:
+            title = question.passages[hop.passage - 1].title if hop.passage else hop.question
+            words = _REFERENCE.sub("…", hop.question).strip()
+            start = refers[0] if refers else title
+            yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))
+
+
+def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
+    """Whether a passage answers a free hop: it holds the answer and speaks of the question."""
+    text = read(passage)
+    place = first_mention(text, hop.triple.tail)
+    if place is None:
+        return Finding("absent")
+    here = text.sentence_at(place)
+    stems = {word[:5] for word in f"{clean(passage.title)} {text.clean}".split()}
+    words = [w for w in clean(hop.triple.relation).replace("?", "").split() if w not in _STOP_WORDS]
+    overlap = sum(word[:5] in stems for word in words) / max(1, len(words))
+    linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
+    if hop.refers and not linked and overlap < _LEAST_OVERLAP:
+        return Finding("mentioned", number, here)
+    return Finding("stated", number, here)

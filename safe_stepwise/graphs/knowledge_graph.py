@@ -1,0 +1,205 @@
+"""The local knowledge graph of one question: entities resolved, paths found, gaps named.
+
+A thin layer over ``networkx.MultiDiGraph``: nodes are entity keys, edges carry the triples. Two
+spellings share a node when only case, diacritics, articles, honorifics or the writing of a date or
+number tell them apart; name-alikes ("the Elder" / "the Younger", "(painter)" / "(footballer)",
+"II" / "III") never do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+
+import networkx as nx
+
+from safe_stepwise.language.text import as_date, as_number, former_names, normal_name, words_of
+from safe_stepwise.records import Triple
+
+_QUALIFIER = re.compile(r"\(([^()]+)\)\s*$")
+_EPITHET = re.compile(
+    r"\b(?:the )?(elder|younger|senior|junior|sr|jr|first|second|third"
+    r"|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))$"
+)
+_ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
+
+
+@lru_cache(maxsize=16384)
+def entity_key(name: str) -> str:
+    """The node that a name belongs to, before any alias is known.
+
+    >>> entity_key("The Élan Bridge") == entity_key("elan bridge")
+    True
+    >>> entity_key("3 May 1901") == entity_key("May 3, 1901")
+    True
+    >>> entity_key("Ors Velt (painter)") == entity_key("Ors Velt (footballer)")
+    False
+    """
+    date = as_date(name)
+    if date:
+        return f"date:{date.year}-{date.month}-{date.day}"
+    if re.fullmatch(r"[\d,. ]+|\w+", name) and (number := as_number(name)) is not None:
+        return f"number:{number!r}"
+    qualifier = _QUALIFIER.search(name)
+    bare = former_names(normal_name(name)) or name.strip()
+    return f"{bare} ({words_of(qualifier[1])})" if qualifier else bare
+
+
+def epithet(name: str) -> str:
+    """What tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
+
+    >>> epithet("Ors Velt the Elder"), epithet("Ors Velt (painter)"), epithet("Ors Velt")
+    ('elder', 'painter', '')
+    """
+    qualifier = _QUALIFIER.search(name)
+    if qualifier:
+        return words_of(qualifier[1])
+    match = _EPITHET.search(words_of(name))
+    return _ORDINAL.get(match[1], match[1]) if match else ""
+
+
+def name_alikes(one: str, other: str) -> bool:
+    """Whether two names share their words but are told apart by an epithet, so mean two entities.
+
+    >>> name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
+    True
+    >>> name_alikes("Ors Velt", "Ors Velt the Younger")
+    False
+    """
+    a, b = epithet(one), epithet(other)
+    if not a or not b or a == b:
+        return False
+    return _without_epithet(one) == _without_epithet(other)
+
+
+def _without_epithet(name: str) -> str:
+    return _EPITHET.sub("", normal_name(name)).removesuffix(" the").strip()
+
+
+class KnowledgeGraph:
+    """Triples of one question as a graph.
+
+    Args:
+        triples: the edges, in reading order.
+        same: surface form to canonical form, for names that mean one entity (any depth).
+
+    >>> graph = KnowledgeGraph([Triple("Dune Rain", "director", "Ors Velt"),
+    ...                         Triple("Velt", "place of birth", "Oru")], {"Velt": "Ors Velt"})
+    >>> [t.relation for t in graph.path(["Dune Rain"], "Oru")]
+    ['director', 'place of birth']
+    >>> graph.gap(["Dune Rain"], "Vel")
+    '“Vel” is not in the graph'
+    """
+
+    def __init__(
+        self, triples: Iterable[Triple] = (), same: Mapping[str, str] | None = None
+    ) -> None:
+        self.graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        # Not a view of the graph: a view walks neighbours in hash order, which no run repeats.
+        self._joined: nx.Graph[str] = nx.Graph()
+        self.aliases: Mapping[str, str] = dict(same or {})
+        links = nx.Graph((entity_key(a), entity_key(b)) for a, b in self.aliases.items())
+        self._canonical: dict[str, str] = {
+            key: min(names) for names in nx.connected_components(links) for key in names
+        }
+        self._triples: dict[Triple, None] = {}
+        for triple in triples:
+            self.add(triple)
+
+    def add(self, triple: Triple) -> None:
+        """Add an edge; the same triple from the same place is kept once."""
+        if triple in self._triples:
+            return
+        self._triples[triple] = None
+        head, tail = self.node(triple.head), self.node(triple.tail)
+        self.graph.add_node(head, name=triple.head)
+        self.graph.add_node(tail, name=triple.tail)
+        self.graph.add_edge(head, tail, relation=triple.relation, triple=triple)
+        self._joined.add_edge(head, tail)
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        """All edges, in the order in which they were added."""
+        return tuple(self._triples)
+
+    def node(self, name: str) -> str:
+        """The key of the entity that ``name`` means here, whether or not the graph holds it."""
+        key = entity_key(name)
+        return self._canonical.get(key, key)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two names mean one entity."""
+        return self.node(one) == self.node(other)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.graph.has_node(self.node(name))
+
+    def find(self, head: str, relation: str, tail: str | None = None) -> tuple[Triple, ...]:
+        """Edges from ``head`` by ``relation``, to ``tail`` or to anything."""
+        node = self.node(head)
+        if not self.graph.has_node(node):
+            return ()
+        goal = None if tail is None else self.node(tail)
+        return tuple(
+            data["triple"]
+            for _, end, data in self.graph.out_edges(node, data=True)
+            if data["relation"] == relation and goal in (None, end)
+        )
+
+    def path(self, sources: Iterable[str], target: str) -> tuple[Triple, ...] | None:
+        """The shortest chain of edges, either way, from any source to the target, or None."""
+        goal = self.node(target)
+        if not self.graph.has_node(goal):
+            return None
+        best: list[str] | None = None
+        for source in sources:
+            start = self.node(source)
+            if self.graph.has_node(start) and nx.has_path(self._joined, start, goal):
+                nodes = nx.shortest_path(self._joined, start, goal)
+                best = nodes if best is None or len(nodes) < len(best) else best
+        if best is None:
+            return None
+        return tuple(self._edge(a, b) for a, b in pairwise(best))
+
+    def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
+        """A path split at its starting points: one chain for each entity that a comparison needs.
+
+        A starting point is a head that no other triple of the path leads to. A triple that several
+        chains share is in each of them.
+        """
+        triples = tuple(path)
+        reached = {self.node(t.tail) for t in triples}
+        starts = dict.fromkeys(
+            self.node(t.head) for t in triples if self.node(t.head) not in reached
+        )
+        chains = []
+        for start in starts:
+            frontier, chain = {start}, list[Triple]()
+            while found := [t for t in triples if t not in chain and self.node(t.head) in frontier]:
+                chain += found
+                frontier |= {self.node(t.tail) for t in found}
+            chains.append(tuple(chain))
+        return tuple(chains)
+
+    def gap(self, sources: Iterable[str], target: str) -> str:
+        """Why there is no path: one clause, empty when there is one."""
+        sources = tuple(sources)
+        if target not in self:
+            return f"“{target}” is not in the graph"
+        known = [s for s in sources if s in self]
+        if not known:
+            return f"none of {', '.join(f'“{s}”' for s in sources)} is in the graph"
+        if self.path(known, target) is not None:
+            return ""
+        near = nx.node_connected_component(self._joined, self.node(known[0]))
+        names = sorted(self.graph.nodes[n]["name"] for n in near if n != self.node(known[0]))
+        quoted = ", ".join(f"“{name}”" for name in names)
+        reach = f"only reaches {quoted}" if names else "has no edge"
+        return f"“{known[0]}” {reach}; nothing joins it to “{target}”"
+
+    def _edge(self, one: str, other: str) -> Triple:
+        data = self.graph.get_edge_data(one, other) or self.graph.get_edge_data(other, one)
+        triple: Triple = data[0]["triple"]
+        return triple

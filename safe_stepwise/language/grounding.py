@@ -1,0 +1,283 @@
+"""Does a passage state a relation? Cues, mentions and subjects; no model.
+
+A name that merely stands near another proves nothing. A triple counts as stated where a sentence
+of a passage about its head (or one that names it) has the tail governed by a cue of the relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from safe_stepwise.language.cues import governing_cues
+from safe_stepwise.language.mentions import is_about, mentioned_within, mentions
+from safe_stepwise.language.reading import CAPITAL, Text, clean, read
+from safe_stepwise.language.relations import RELATIONS, Relation, cue_pattern, nation_pattern
+from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Passage
+
+Status = Literal["stated", "other", "together", "mentioned", "absent"]
+_ORDER: tuple[Status, ...] = ("stated", "other", "together", "mentioned", "absent")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the passages say about one triple.
+
+    ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
+    only one. ``together``: head and tail share a sentence that does not say the relation.
+    ``mentioned``: the tail stands somewhere. ``absent``: it does not.
+    """
+
+    status: Status
+    passage: int | None = None
+    sentence: int | None = None
+    value: str = ""
+
+
+def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Passage]]) -> Finding:
+    """The strongest thing that numbered passages say about ``(head, relation, tail)``.
+
+    >>> page = Passage("Ana Vorr", ("Ana Vorr (1901 – 1970) was a poet.", "She was born in Oru."))
+    >>> ground("Ana Vorr", "place of birth", "Oru", [(1, page)]).status
+    'stated'
+    >>> ground("Ana Vorr", "place of death", "Oru", [(1, page)]).status
+    'together'
+    """
+    known = RELATIONS.get(relation, Relation(relation, "name"))
+    best = Finding("absent")
+    for number, passage in passages:
+        for found in _findings(head, known, tail, passage):
+            if _ORDER.index(found.status) < _ORDER.index(best.status):
+                best = Finding(found.status, number, found.sentence, found.value)
+            if best.status == "stated":
+                return best
+    return best
+
+
+def stated_dates(passage: Passage, relation: str) -> tuple[tuple[int, str], ...]:
+    """Dates that a passage gives for a relation of its subject, as (sentence, cleaned text).
+
+    >>> page = Passage("Ana Vorr", ("Ana Vorr (1901 – 1970) was a poet.",))
+    >>> stated_dates(page, "date of death")
+    ((0, '1970'),)
+    """
+    text = read(passage)
+    return tuple(
+        (text.sentence_at(date.start), text.clean[date.start : date.end])
+        for date in dates_in(text.clean)
+        if date.year and _says_date(RELATIONS[relation], text, date)
+    )
+
+
+_COORDINATED = frozenset(
+    ("director", "producer", "composer", "performer", "author", "founded by", "educated at",
+     "employer", "award received", "child", "sibling")
+)  # fmt: skip
+
+
+def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
+    """Further values that a sentence gives for a relation, coordinated with the known one.
+
+    >>> also_named("It was directed by Ana Vorr and Ors Velt.", "director", "Ors Velt")
+    ('Ana Vorr',)
+    >>> also_named("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
+    ()
+    """
+    if relation not in _COORDINATED:
+        return ()
+    name = rf"{CAPITAL}[\w'’.-]*(?: (?:(?:of|the|de|van|von|for) )*{CAPITAL}[\w'’.-]*)+"
+    known = re.escape(tail)
+    match = re.search(rf"{known} and ({name})|({name}) and {known}", sentence)
+    return tuple(group.rstrip(".") for group in match.groups() if group) if match else ()
+
+
+def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Iterable[Finding]:
+    text = read(passage)
+    about = is_about(text, head)
+    wanted = as_date(tail) if relation.kind == "date" else None
+    if wanted:
+        yield from _dated(head, relation, wanted, text, about)
+    elif relation.kind == "nation":
+        yield from _national(head, relation, tail, text, about)
+        if about:
+            yield from _other_nation(relation, passage)
+    else:
+        yield from _named(head, relation, tail, text, about)
+        of_tail = not about and is_about(text, tail)
+        if of_tail or (not about and relation.group in ("kin", "credit", "place", "")):
+            turned = _named(tail, relation, head, text, of_tail)
+            # A head that stands alone says nothing about where the tail is mentioned.
+            yield from (finding for finding in turned if finding.status != "mentioned")
+        if about and relation.functional and relation.kind == "place":
+            yield from _other_places(relation, tail, passage, text)
+
+
+# ------------------------------------------------------------------------------------------ names
+
+
+def _named(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
+    relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
+    for start, end in mentions(text, tail):
+        here = text.sentence_at(start)
+        low, high = text.sentence_span(start)
+        if about or mentioned_within(text, head, low, high, in_full=relatives):
+            said = _says(relation, text.clean, start, end, low, high)
+            yield Finding("stated" if said else "together", None, here)
+        else:
+            yield Finding("mentioned", None, here)
+
+
+def _says(relation: Relation, text: str, start: int, end: int, low: int, high: int) -> bool:
+    if not relation.group:
+        return True
+    if relation.group == "life" and _RELATIVE.search(text, low, start):
+        return False
+    if relation.name == "place of birth" and _is_origin(text, start, end):
+        return True
+    return bool(relation.cues & governing_cues(text, start, end, low, high, relation.group))
+
+
+# "Her father died in Oru": nobody came between the relative and the event.
+_RELATIVE = re.compile(
+    r"\b(?:his|her|their) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?|wife"
+    r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b(?!.*(?:\bs?he\b|,))"
+)
+_IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
+_IS_FROM = re.compile(r"\b(?:is|was) an? (?:[a-z]+ (?:, |and )?){1,6}from $")
+_DESCENT = re.compile(r"(?: \w+){0,1} (?:descent|origin|heritage|ancestry)\b")
+_OPENING = 400
+
+
+def _is_adjective(text: str, start: int, end: int) -> bool:
+    """Whether the span describes the subject, as in "is a 1954 Kelvian film"."""
+    leads = _IS_A.search(text[max(0, start - 60) : start])
+    return bool(leads) and text[end : end + 2].strip().isalpha()
+
+
+def _is_origin(text: str, start: int, end: int) -> bool:
+    """Whether the span says where somebody is from ("was a Kelvian poet", "of Kelvian descent")."""
+    if _IS_FROM.search(text[max(0, start - 60) : start]) or _DESCENT.match(text, end):
+        return True
+    return start < _OPENING and _is_adjective(text, start, end)
+
+
+# ------------------------------------------------------------------------------------------ dates
+
+
+def _dated(
+    head: str, relation: Relation, wanted: Date, text: Text, about: bool
+) -> Iterator[Finding]:
+    for date in dates_in(text.clean):
+        low, high = text.sentence_span(date.start)
+        if not date.year or not (about or mentioned_within(text, head, low, high)):
+            continue
+        here = text.sentence_at(date.start)
+        said = _says_date(relation, text, date)
+        if date.agrees(wanted):
+            yield Finding("stated" if said else "together", None, here)
+        elif about and said and _says_date(relation, text, date, surely=True):
+            yield Finding("other", None, here, text.clean[date.start : date.end])
+
+
+def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = False) -> bool:
+    """Whether a date is the relation's; of works and founding a date without a cue may be."""
+    low, high = text.sentence_span(date.start)
+    if relation.group == "life" and _RELATIVE.search(text.clean, low, date.start):
+        return False
+    cues = governing_cues(text.clean, date.start, date.end, low, high, relation.group)
+    if relation.cues & cues:
+        return True
+    loose = relation.group == "time" and not cues
+    return loose and (not surely or _is_adjective(text.clean, date.start, date.end))
+
+
+# ---------------------------------------------------------------------------------------- nations
+
+_LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
+_QUALIFIES = re.compile(r" (?!(?:in|and|on|at|for|to|with|from|by|as|was|is|or)\b)[a-z]")
+_COUNTRY = re.compile(
+    rf"\b(?:is|was) (?:an?|one|located)\b.*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]"
+)
+_NATIONALITY = re.compile(
+    rf"\b(?:is|was) an? (?:\d{{4}} )?({CAPITAL}\w+) [a-z]|\bcitizen of ({CAPITAL}\w+)"
+    rf"|\bheld ({CAPITAL}\w+) citizenship|\b(?:He|She|It) (?:is|was) ({CAPITAL}\w+)\."
+    rf"|\b(?:is|was) an? (?!native)[a-z ]+ (?:from|of|in) ({CAPITAL}\w+)\."
+    rf"|\b(?:made|produced) in ({CAPITAL}\w+)\b|\bIt is an? ({CAPITAL}\w+) production"
+)
+
+
+def _national(
+    head: str, relation: Relation, tail: str, text: Text, about: bool
+) -> Iterator[Finding]:
+    """An adjective says the nation of its passage's subject; a noun, unless it is only visited."""
+    for match in nation_pattern(clean(tail)).finditer(text.clean):
+        low, high = text.sentence_span(match.start())
+        if not about and not mentioned_within(text, head, low, high):
+            continue
+        cues = list(cue_pattern(relation.group).finditer(text.clean, low, match.start()))
+        led = _LED.search(text.clean, 0, match.start()) or (
+            cues and cues[-1].lastgroup == "contact" and cues[-1].end() + 1 == match.start()
+        )
+        if led or not _QUALIFIES.match(text.clean, match.end()):
+            said = all(cue.lastgroup != "contact" for cue in cues)
+        else:
+            said = about
+        yield Finding("stated" if said else "together", None, text.sentence_at(match.start()))
+
+
+def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
+    for number, sentence in enumerate(passage.sentences):
+        found = _NATIONALITY.search(sentence)
+        if number == 0 and relation.name == "country":
+            found = _COUNTRY.search(sentence) or found
+        if found:
+            yield Finding("other", None, number, next(group for group in found.groups() if group))
+
+
+# ----------------------------------------------------------------------------------------- places
+
+_RUN = re.compile(
+    rf"{CAPITAL}[\w'’-]+(?: (?:{CAPITAL}[\w'’-]+|of|the|de|am|upon)(?= |,|\.|;|\)|$))*"
+)
+_DIVISIONS = word_list("divisions")
+_NO_PLACE = word_list("openers") | {word for month in MONTHS for word in (month, month[:3])}
+_PLACED = re.compile(
+    r"(?:\b(?:in|at|near|is)(?: the)?|,|\d"
+    r"|\b(?:native|natives|town|city|village|province|municipality|region) of) $"
+)
+_ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")
+
+
+def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -> Iterator[Finding]:
+    """Places that a passage gives for its subject's single-valued relation, other than the tail."""
+    first = clean(tail).split()[:1]
+    for number, sentence in enumerate(passage.sentences):
+        for run in _RUN.finditer(sentence):
+            place = clean(run[0])
+            opens = place.split()[:1]
+            if opens == first or opens[0] in _NO_PLACE or is_about(text, run[0]):
+                continue
+            if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
+                yield Finding("other", None, number, run[0])
+
+
+def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> bool:
+    for match in re.finditer(rf"(?<!\w){re.escape(place)}(?!\w)", text.clean):
+        start, end = match.span()
+        placed = _PLACED.search(text.clean, 0, start) or _ITS_CAPITAL.match(text.clean, end)
+        if text.sentence_at(start) == number and placed:
+            low, high = text.sentence_span(start)
+            cues = governing_cues(text.clean, start, end, low, high, relation.group)
+            if relation.cues & cues:
+                return True
+    return False
+
+
+def _same_sort(tail: str, place: str) -> bool:
+    """Whether two places can be values of one relation: a country contradicts no province."""
+    division = _DIVISIONS.intersection(clean(tail).split()[-1:])
+    return not division or bool(_DIVISIONS.intersection(place.split()))

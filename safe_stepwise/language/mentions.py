@@ -1,0 +1,212 @@
+"""Where a text names something, and what a passage is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from safe_stepwise.language.reading import CAPITAL, Span, Text, clean
+from safe_stepwise.language.text import as_date, normal_name, other_names
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Passage
+
+_QUALIFIED = re.compile(r"\s*\(.*\)$")
+_PARTICLES = word_list("particles")
+_HONORIFICS = word_list("honorifics")
+_OPENERS = word_list("openers")
+_SORTS = word_list("sorts")
+
+
+@lru_cache(maxsize=32768)
+def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """How cleaned text may write a name: whole forms, and its first and last word.
+
+    Whole forms are the name in full, without what follows a comma or stands in brackets, and
+    under a former name; between first and last word there may be middle names.
+    """
+    bare = _QUALIFIED.sub("", name) or name
+    first = clean(bare).split(" ,")[0]
+    forms = dict.fromkeys([clean(name), clean(bare), first, normal_name(name), *other_names(first)])
+    words = [w for w in normal_name(bare.split(",")[0]).split() if w not in _PARTICLES]
+    ends = (words[0], words[-1]) if len(words) >= 2 else None
+    return tuple(form for form in forms if form), ends
+
+
+_MIDDLE_NAMES = 3
+
+
+def _spans(
+    text: str, name: str, low: int = 0, high: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Spans of a name in cleaned text, form by form; cleaned text sets words off by spaces."""
+    low, high = max(0, low - 1), len(text) if high is None else high + 1
+    forms, ends = _forms(name)
+    for form in forms:
+        yield from _word_spans(text, form, low, high)
+    if ends is None or f" {ends[1]} " not in text:
+        return
+    for start, end in _word_spans(text, ends[0], low, high):
+        following = text[end + 1 : high].split(" ", _MIDDLE_NAMES + 1)[: _MIDDLE_NAMES + 1]
+        if ends[1] in following:
+            between = following[: following.index(ends[1])]
+            if all(word.isalnum() for word in between):
+                yield start, end + 1 + len(" ".join([*between, ends[1]]))
+
+
+def _word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
+    place = text.find(f" {words} ", low, high)
+    while place >= 0:
+        yield place + 1, place + 1 + len(words)
+        place = text.find(f" {words} ", place + 1, high)
+
+
+def mentions(text: Text, name: str) -> list[Span]:
+    """Spans of a name in the cleaned text; after a full mention its last word alone counts too."""
+    by_start: dict[int, Span] = {}
+    for span in _spans(text.clean, name):
+        by_start.setdefault(span[0], span)
+    found = sorted(by_start.values())
+    if found:
+        covered = {end for _, end in found}
+        later = _short_spans(text, name, found[0][1], len(text.clean))
+        found += [span for span in later if span[1] not in covered]
+    return found
+
+
+def first_mention(text: Text, name: str) -> int | None:
+    """Offset of the first mention of a name or other words, or None."""
+    spans = mentions(text, name) or list(_word_spans(text.clean, clean(name), 0, len(text.clean)))
+    return spans[0][0] if spans else None
+
+
+def _short_spans(text: Text, name: str, low: int, high: int) -> Iterator[Span]:
+    """Spans of a name's last word alone, where nobody else's given name leads it.
+
+    Where others of that surname are named, the name itself must stand in full somewhere.
+    """
+    last = _short_form(text, name)
+    if not last:
+        return
+    words = normal_name(name).split()
+    own = {*words, *_HONORIFICS}
+    others = {pair for pair in text.full_names if pair.endswith(f" {last}")} - {
+        f"{word} {last}" for word in own
+    }
+    if len(words) > _MIDDLE_NAMES:
+        others = set()
+    if others and next(_spans(text.clean, name), None) is None:
+        return
+    for start, end in _word_spans(text.clean, last, low, high):
+        given = text.clean[max(0, start - 40) : start].split()[-1:]
+        if not given or f"{given[0]} {last}" not in others:
+            yield start, end
+
+
+_COMMON_NOUNS = word_list("common_nouns")
+
+
+def _short_form(text: Text, name: str) -> str:
+    """The last word of a name, where it can stand for the whole: not a namesake's surname."""
+    words, title = normal_name(name).split(), normal_name(text.title).split()
+    if len(words) < 2 or len(words[-1]) < 4 or words[-1] in _COMMON_NOUNS:
+        return ""
+    namesake = title and title[-1] == words[-1] and not is_about(text, name)
+    return "" if namesake else words[-1]
+
+
+def mentioned_within(text: Text, name: str, low: int, high: int, *, in_full: bool = False) -> bool:
+    """Whether a name, or (unless ``in_full``) its last word, stands between two offsets."""
+    if next(_spans(text.clean, name, low, high), None):
+        return True
+    return (
+        not in_full and next(_short_spans(text, name, max(0, low - 1), high + 1), None) is not None
+    )
+
+
+_LONGEST_NAME = 8
+_LEAD = 300
+
+
+@lru_cache(maxsize=8192)
+def is_about(text: Text, name: str) -> bool:
+    """Whether a passage's subject is ``name``: its title, or a name that its opening gives.
+
+    >>> from safe_stepwise.reading import read
+    >>> is_about(read(Passage("Ana Vorr (poet)", ("Ana Maria Vorr was a poet.",))), "Ana Vorr")
+    True
+    """
+    title, wanted = normal_name(text.title), normal_name(name)
+    if _other_qualifier(text.title, name):
+        return False
+    if title == wanted:
+        return True
+    if len(wanted.split()) > _LONGEST_NAME or as_date(name):
+        return False
+    a, b = set(title.split()) - _PARTICLES, set(wanted.split()) - _PARTICLES
+    base = normal_name(text.title.split(",")[0]).split()
+    within = a <= b or (base and b <= a and base[0] in b and base[-1] in b | _PARTICLES | _SORTS)
+    if a and b and within and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
+        return True
+    return any(_names_subject(text.clean, *span) for span in _spans(text.clean, name, 0, _LEAD))
+
+
+def _other_qualifier(title: str, name: str) -> bool:
+    """Whether both say in brackets what they are, and say different things."""
+    one, other = _QUALIFIED.search(title), _QUALIFIED.search(name)
+    if not one or not other:
+        return False
+    a, b = set(clean(one[0]).split()), set(clean(other[0]).split())
+    return not a <= b and not b <= a
+
+
+_NAMING = re.compile(
+    r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $"
+)
+# What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
+_LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+)*")
+_VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
+_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
+
+
+def _rest_of_name(text: str, end: int) -> list[str]:
+    match = _LONGER_NAME.match(text, end)
+    return match[0].split() if match else []
+
+
+def _names_subject(text: str, start: int, end: int) -> bool:
+    """Whether a span names the subject: it opens the text, or a naming word leads it."""
+    if _NAMING.search(text, 0, start):
+        return True
+    if _COMMON_NOUNS.intersection(_rest_of_name(text, end)):
+        return False
+    if start <= 1:
+        return True
+    opening = _VERB.search(text)
+    early = opening is not None and end <= opening.start() and start <= 60
+    return early and not _PREPOSITION.search(text, 0, start)
+
+
+_SHORTEST_NAME = 3
+_NAME_RUN = re.compile(
+    rf"{CAPITAL}[\w'’-]*\w(?: (?:{CAPITAL}[\w'’-]+|of|the|de)(?= |,|\.|;|\)|$))*"
+)
+
+
+@lru_cache(maxsize=8192)
+def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
+    """Runs of capitalised words, cleaned, with how and in which sentence each first stands.
+
+    >>> names_in(Passage("Oru", ("In 1901 the painter Ana Vorr came to Oru.",)))
+    {'ana vorr': ('Ana Vorr', 0), 'oru': ('Oru', 0)}
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for number, sentence in enumerate(passage.sentences):
+        for run in _NAME_RUN.finditer(sentence):
+            words = run.group().split()
+            while words and clean(words[0]) in _OPENERS:
+                words.pop(0)
+            written = " ".join(words)
+            if len(clean(written)) >= _SHORTEST_NAME:
+                found.setdefault(clean(written), (written, number))
+    return found

@@ -1,0 +1,131 @@
+"""Two passages, one name: are they about the same entity?
+
+Benchmarks that link pages by name confuse name-alikes: the Elder and the Younger, towns of one
+name in two provinces, a composer and a footballer, a man and his great-grandfather. Each check
+needs positive evidence in the text; without it two mentions of a name are taken for one entity.
+"""
+
+from __future__ import annotations
+
+import re
+
+from safe_stepwise.graphs.knowledge_graph import name_alikes
+from safe_stepwise.language.mentions import mentions
+from safe_stepwise.language.reading import Text, clean
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.text import dates_in
+from safe_stepwise.language.vocabulary import load, word_list
+
+_HATNOTE = re.compile(
+    r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
+)
+_NOT_THE_OTHER = (
+    r"\bthe ([\w ]{{1,40}}?) {} is not to be confused with the ([\w ]+?) of the same name"
+)
+# A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
+_EXTENSION = re.compile(
+    r" (?:, )?(the elder|the younger|senior|junior|sr|jr|[ivx]+|[b-dfghj-npqrt-xz])(?= (?!\w\b)|$)"
+)
+_DIVISIONS = word_list("divisions")
+_REGION = re.compile(rf" , ((?:\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
+_NOT_A_REGION = word_list("not_a_region")
+_ROLES: dict[str, str] = load("words")["roles"]
+_ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
+_GENERATIONS = 60
+"""Years of birth that siblings or spouses can lie apart, at most."""
+_CHILDHOOD = 12
+_LATE_RELEASE = 15
+"""Years after a death within which a credited work can still appear."""
+
+
+def told_apart(name: str, relation: str, said: Text, subject: Text) -> str:
+    """Why ``name``, the tail of ``relation`` in the passage ``said``, is not ``subject``'s subject.
+
+    Returns one clause, empty when nothing tells them apart.
+    """
+    for clue in (_by_epithet, _by_region, _by_hatnote, _by_dates):
+        if reason := clue(name, relation, said, subject):
+            return reason
+    return ""
+
+
+def extended(name: str, said: Text) -> str:
+    """A name with the epithet or initial that a passage adds to it, or "" where it adds none."""
+    base = clean(name)
+    for start, end in mentions(said, name):
+        if said.clean[start:end] == base and (match := _EXTENSION.match(said.clean, end)):
+            full = f"{base} {match[1]}"
+            if full != clean(said.title):
+                return full
+    return ""
+
+
+def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
+    title = clean(subject.title)
+    full = extended(name, said)
+    for each in (full, clean(name)):
+        if each and name_alikes(each, title):
+            return f"“{each}” is not “{subject.title}”"
+    if full and len(full.rpartition(" ")[2]) == 1 and title == clean(name):
+        return f"“{full}” is not “{subject.title}”"
+    return ""
+
+
+def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
+    known = RELATIONS.get(relation)
+    base, comma, region = clean(subject.title).partition(" , ")
+    if known is None or known.kind != "place" or not comma:
+        return ""
+    for _, end in mentions(said, base):
+        match = _REGION.match(said.clean, end)
+        words = set(match[1].split()) - _DIVISIONS if match else set()
+        if words and not words & _NOT_A_REGION and not words & set(region.split()):
+            return f"“{base}, {match[1].strip() if match else ''}” is not “{subject.title}”"
+    return ""
+
+
+def _by_hatnote(name: str, relation: str, said: Text, subject: Text) -> str:
+    opening = f"{clean(subject.title)} . {subject.clean.split(' . ', 1)[0]}"
+    pair = re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), said.clean)
+    if pair and pair[2] in opening and pair[1] not in opening:
+        return f"“{subject.title}” is about the {pair[2]}, not the {pair[1]}"
+    warned = any(_HATNOTE.search(text.clean) for text in (said, subject))
+    if not warned or relation not in _ROLES or re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
+        return ""
+    return f"“{subject.title}” is about a namesake with another profession"
+
+
+def _by_dates(name: str, relation: str, said: Text, subject: Text) -> str:
+    (birth, death), other_birth = _life(subject), _life(said)[0]
+    who = f"the subject of “{subject.title}”"
+    if relation in ("father", "mother"):
+        if other_birth and birth and birth + 10 > other_birth:
+            return f"{who} was born in {birth}, too late for a birth in {other_birth}"
+        if other_birth and death and death + 1 < other_birth:
+            return f"{who} died in {death}, before {other_birth}"
+        return ""
+    if relation in ("sibling", "spouse") and other_birth and birth:
+        if abs(birth - other_birth) > _GENERATIONS:
+            return f"{who} was born in {birth}, generations from {other_birth}"
+        return ""
+    start = _first_year(said)
+    if relation in _ALIVE and start and death and death + _LATE_RELEASE < start:
+        return f"{who} died in {death}, before {start}"
+    if relation in _ALIVE and start and birth > start:
+        return f"{who} was born in {birth}, after {start}"
+    return ""
+
+
+def _first_year(text: Text) -> int:
+    """The year a passage's subject came to be: the first one its opening gives, or 0."""
+    return next((d.year for d in dates_in(text.clean[:400]) if d.year > 1000), 0)
+
+
+def _life(text: Text) -> tuple[int, int]:
+    """Years of birth and death that the opening gives, 0 where it does not."""
+    opening = text.clean[:260]
+    birth = re.search(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b", opening)
+    death = re.search(r"\bdied [^()]{0,60}?(\d{4})\b", opening)
+    years = (int(birth[1]) if birth else 0), (int(death[1]) if death else 0)
+    # A span too short for somebody with a work is the span of something else.
+    return years if not all(years) or years[1] - years[0] > _CHILDHOOD else (0, 0)

@@ -1,0 +1,149 @@
+"""The vocabulary of relations: how a sentence says them, what kind of thing their value is.
+
+The data stands in ``vocabulary/relations.yaml`` and ``vocabulary/nations.yaml``; adding a relation
+is an entry there. A *cue* is the wording that says a relation ("directed by", "son of").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from safe_stepwise.language.text import former_names
+from safe_stepwise.language.vocabulary import load
+
+ValueKind = Literal["date", "place", "nation", "name"]
+
+
+_VOCABULARY = load("relations")
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation, its kind of value and its cues.
+
+    Any wording says a relation without a ``group``. A ``functional`` one has a single value, so
+    that another stated value contradicts.
+    """
+
+    name: str
+    kind: ValueKind
+    group: str = ""
+    cues: frozenset[str] = frozenset()
+    functional: bool = False
+
+
+RELATIONS: dict[str, Relation] = {
+    name: Relation(
+        name,
+        entry["kind"],
+        entry.get("group", ""),
+        frozenset(entry.get("cues", ())),
+        entry.get("functional", False),
+    )
+    for name, entry in _VOCABULARY["relations"].items()
+}
+
+
+@lru_cache(maxsize=32)
+def cue_pattern(group: str) -> re.Pattern[str]:
+    """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
+    labels = _VOCABULARY["cues"][group].items()
+    return re.compile("|".join(rf"(?P<{label}>\b(?:{'|'.join(cues)})\b)" for label, cues in labels))
+
+
+_NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
+_STATE = re.compile(
+    r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+"
+)
+_DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
+_LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
+
+
+@lru_cache(maxsize=4096)
+def nation_pattern(nation: str) -> re.Pattern[str]:
+    """A pattern for the words that say a nation: its name, its demonyms, or a word with its stem.
+
+    ``nation`` is cleaned text: a country or a demonym. A word that the vocabulary lists for another
+    nation is none of this one ("australian" for "austria").
+
+    >>> [bool(nation_pattern("kelvia").fullmatch(w)) for w in ("kelvia", "kelvian", "keld")]
+    [True, True, False]
+    """
+    forms, stem = _nation_forms(nation)
+    others = sorted(word for word in _LISTED - forms if word.startswith(stem))
+    not_others = rf"(?!(?:{'|'.join(map(re.escape, others))})(?!\w))" if others else ""
+    words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{words}|{not_others}{re.escape(stem)}\w{{0,5}})(?!\w)")
+
+
+def same_nation(one: str, other: str) -> bool:
+    """Whether two cleaned words say one nation.
+
+    >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
+    (True, False)
+    """
+    return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
+
+
+def _nation_forms(nation: str) -> tuple[frozenset[str], str]:
+    name = former_names(_STATE.sub("", nation))
+    forms = {nation, name} | _NATIONS.get(name, frozenset())
+    for other, words in _NATIONS.items():
+        if name in words:
+            forms |= {other} | words
+    stem = _DEMONYM.sub("", name)
+    if stem == name or len(stem) < 4:
+        # "austria" keeps its i: "austr" would begin "australia" too.
+        stem = name[: max(4, len(name) - (1 if name.endswith("ia") else 2))]
+    return frozenset(forms), stem
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a single-hop question asks; ``inverse`` when it names the tail, not the head."""
+
+    subject: str
+    relation: str
+    inverse: bool = False
+
+
+_PATTERNS = tuple(
+    (relation, re.compile(pattern.replace("{x}", "(?P<x>.+?)") + r"\s*\??", re.IGNORECASE))
+    for relation, entry in _VOCABULARY["relations"].items()
+    for pattern in entry.get("asked", ())
+)
+_MADE = {"directed": "director", "scored": "composer", "produced": "producer", "written": "author"}
+_WORK_BY = re.compile(
+    rf"(?:what is the|which) (?:film|song|book|album)(?: that)? was ({'|'.join(_MADE)}) by"
+    r" (?P<x>.+?)\s*\??"
+    r"|(?:what is the|which) film(?: that)? (?:starred|starring|stars) (?P<y>.+?)\s*\??",
+    re.IGNORECASE,
+)
+# A reference to an earlier answer, or words that are capitalised but for particles.
+_NAME = re.compile(
+    r"#\d+|(?:the )?(?:\d{4} )?(?:film |song |album |book )?"
+    r"(?:[^a-z\s]\S*|\S{1,4})(?: (?:[^a-z\s]\S*|\S{1,4}|\(.*\)))*"
+)
+
+
+@lru_cache(maxsize=16384)
+def asked(question: str) -> Asked | None:
+    """What a single-hop question in plain words asks, or None when that is not known.
+
+    >>> asked("Where was Ana Vorr born?")
+    Asked(subject='Ana Vorr', relation='place of birth', inverse=False)
+    >>> asked("How tall is Ana Vorr?") is None
+    True
+    """
+    text = " ".join(question.split())
+    if work := _WORK_BY.fullmatch(text):
+        relation = _MADE[work[1].lower()] if work[1] else "cast member"
+        return Asked(work["x"] or work["y"], relation, inverse=True)
+    for relation, pattern in _PATTERNS:
+        match = pattern.fullmatch(text)
+        if match and _NAME.fullmatch(match["x"]):
+            return Asked(match["x"], relation)
+    return None

@@ -1,0 +1,175 @@
+"""Names, dates and numbers as they are written: normal forms, and where they stand in a text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from safe_stepwise.language.vocabulary import load, word_list
+
+MONTHS = (
+    "january february march april may june july august september october november december"
+).split()
+
+_MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
+_YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
+_DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
+_GAP = r"\s*,?\s*"
+_DATE = re.compile(
+    rf"(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s+of)?\s*{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
+    rf"|{_MONTH.format('m2')}\s*{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
+    rf"|{_MONTH.format('m3')}{_GAP}{_YEAR.format('y3')}"
+    rf"|{_YEAR.format('y4')})",
+    re.IGNORECASE,
+)
+_BEFORE_CHRIST = re.compile(r"\s*(?:bce?|b\.\s?c\.)(?!\w)", re.IGNORECASE)
+_ABOUT = frozenset(
+    ("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce")
+)
+_HONORIFIC = re.compile(
+    rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE
+)
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_NOT_WORD = re.compile(r"[^\w]+")
+_NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_NUMBER = re.compile(
+    rf"(?:(?<![\w.])((?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)(?!\w)|\b({'|'.join(_NUMBER_WORDS)})\b)"
+    rf"(?:\s+({'|'.join(_SCALES)})\b)?",
+    re.IGNORECASE,
+)
+_FORMER_NAMES: dict[str, str] = load("words")["former_names"]
+_LETTERS = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae",
+     "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "’": "'", "‘": "'",
+     "`": "'", "–": "-", "—": "-", "‐": "-"}
+)  # fmt: skip
+
+
+class Date(NamedTuple):
+    """A date as precise as it was written (month and day 0 when absent), and where it stood.
+
+    Years before Christ are negative; ``year`` is 0 where none was given.
+    """
+
+    year: int
+    month: int = 0
+    day: int = 0
+    start: int = 0
+    end: int = 0
+
+    def agrees(self, other: Date) -> bool:
+        """Whether the two can be the same day: equal wherever both say something."""
+        return all(a == b or not a or not b for a, b in zip(self[:3], other[:3], strict=True))
+
+
+@lru_cache(maxsize=32768)
+def strip_diacritics(text: str) -> str:
+    """Latin letters without their marks; other scripts as they are.
+
+    >>> strip_diacritics("Bjørk Łoś Müller")
+    'Bjork Los Muller'
+    """
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+@lru_cache(maxsize=32768)
+def normal_name(name: str) -> str:
+    """The form under which two spellings of one name are equal.
+
+    Case, diacritics, punctuation, a leading article, honorifics and a trailing disambiguation in
+    parentheses do not count.
+
+    >>> normal_name("Sir Élan Vorr (painter)"), normal_name("The Silent Ford")
+    ('elan vorr', 'silent ford')
+    """
+    plain = strip_diacritics(name)
+    bare = _PARENTHESIS.sub("", plain).strip() or plain
+    return words_of(_HONORIFIC.sub("", bare))
+
+
+@lru_cache(maxsize=32768)
+def words_of(text: str) -> str:
+    """Lower-case words separated by single spaces, without diacritics or punctuation.
+
+    >>> words_of("O'Dell's  café, No. 5")
+    'odells cafe no 5'
+    """
+    plain = strip_diacritics(text).lower().replace("'", "")
+    return _NOT_WORD.sub(" ", plain).strip()
+
+
+@lru_cache(maxsize=16384)
+def dates_in(text: str) -> tuple[Date, ...]:
+    """Every date in a text, in order, from bare years to full days.
+
+    >>> [d[:3] for d in dates_in("born 3 May 1901, married in June 1925, died March 4, 1970")]
+    [(1901, 5, 3), (1925, 6, 0), (1970, 3, 4)]
+    """
+    found = []
+    for match in _DATE.finditer(text):
+        part = match.groupdict()
+        year = next((int(part[k]) for k in ("y1", "y2", "y3", "y4") if part[k]), 0)
+        month_name = next((part[k] for k in ("m1", "m2", "m3") if part[k]), None)
+        month = _month_number(month_name) if month_name else 0
+        day = next((int(part[k]) for k in ("d1", "d2") if part[k]), 0)
+        if year and _BEFORE_CHRIST.match(text, match.end()):
+            year = -year
+        if day <= 31:
+            found.append(Date(year, month, day, match.start(), match.end()))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def as_date(text: str) -> Date | None:
+    """The date that the whole text is, or None.
+
+    >>> as_date("4 March 1970")[:3], as_date("Oru") is None
+    ((1970, 3, 4), True)
+    """
+    dates = dates_in(text)
+    if len(dates) != 1:
+        return None
+    rest = text[: dates[0].start] + text[dates[0].end :]
+    return dates[0] if words_of(rest) in _ABOUT and dates[0].year else None
+
+
+def as_number(text: str) -> float | None:
+    """The first number of a text, in digits or as a word up to twenty, or None.
+
+    >>> as_number("about 1,250 people"), as_number("seven million"), as_number("none")
+    (1250.0, 7000000.0, None)
+    """
+    match = _NUMBER.search(text)
+    if match is None:
+        return None
+    digits, word, scale = match.groups()
+    value = float(digits.replace(",", "")) if digits else float(_NUMBER_WORDS[word.lower()])
+    return value * _SCALES[scale.lower()] if scale else value
+
+
+def former_names(name: str) -> str:
+    """A cleaned place name under its present or usual name.
+
+    >>> former_names("bombay"), former_names("oru")
+    ('mumbai', 'oru')
+    """
+    return _FORMER_NAMES.get(name, name)
+
+
+def other_names(name: str) -> tuple[str, ...]:
+    """All cleaned names of the place that a cleaned name means, itself excluded.
+
+    >>> other_names("mumbai")
+    ('bombay',)
+    """
+    present = former_names(name)
+    every = (present, *(old for old, new in _FORMER_NAMES.items() if new == present))
+    return tuple(other for other in every if other != name)
+
+
+def _month_number(name: str) -> int:
+    return next(i for i, month in enumerate(MONTHS, 1) if month.startswith(name[:3].lower()))

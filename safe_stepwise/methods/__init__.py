@@ -1,0 +1,1 @@
+"""How a question is answered: the protocol, the registry, one file a method."""

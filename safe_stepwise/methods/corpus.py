@@ -1,0 +1,158 @@
+"""BM25 over a corpus of passages, for the incomplete-evidence setting (SAFE v2, finding 5).
+
+A corpus is a file of passages, each a title with a text or with sentences: JSON lines, a JSON
+array, or a JSON object from titles to texts, gzipped or not. Scores are those of `bm25s` with its
+own defaults (Lucene's BM25, k1 = 1.5, b = 0.75; English stop words are no terms). Of passages with
+the same score the earlier comes first.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import RETRIEVED
+from safe_stepwise.records import Passage
+
+_INDEX = "1"
+"""Goes up when an index is made otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Passages and their index; ``sha256`` is that of the file (64 hex digits)."""
+
+    name: str
+    sha256: str
+    passages: tuple[Passage, ...]
+    _index: Any
+
+    @classmethod
+    def open(cls, path: Path, cache: Path) -> Corpus:
+        """The corpus in a file; its index is read from the folder ``cache``, or kept there.
+
+        Raises ``UserError`` for a file that can't be read, with the place, or has no passages.
+        """
+        try:
+            raw = path.read_bytes()
+            sha256 = hashlib.sha256(raw).hexdigest()
+            text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        except (OSError, EOFError) as error:
+            raise UserError(f"--corpus {path}: cannot be read ({error})") from None
+        passages = tuple(_passages(path, text.decode("utf-8-sig", "surrogateescape")))
+        if not passages:
+            raise UserError(f"--corpus {path}: holds no passages")
+        return cls(path.name, sha256, passages, _index(passages, cache / f"{sha256}-{_INDEX}"))
+
+    def search(self, query: str, top: int = RETRIEVED) -> tuple[Passage, ...]:
+        """The ``top`` passages that fit a query best, best first; fewer if fewer fit at all."""
+        import numpy as np
+
+        terms = [t for t in _terms([query])[0] if t and t in self._index.vocab_dict]
+        if not terms:
+            return ()
+        scores = self._index.get_scores(terms)
+        least = np.partition(scores, -top)[-top] if top < len(scores) else 0
+        among = np.flatnonzero((scores >= least) & (scores > 0))
+        order = among[np.argsort(-scores[among], kind="stable")]
+        return tuple(self.passages[n] for n in order[:top])
+
+
+def _index(passages: Sequence[Passage], folder: Path) -> Any:
+    """The stored index of these passages, or a new one, which is then stored."""
+    import bm25s
+
+    try:
+        stored = bm25s.BM25.load(folder, show_progress=False, load_corpus=False)
+        if stored.scores["num_docs"] == len(passages):
+            return stored
+    except (OSError, ValueError, KeyError):  # not there, or damaged: made anew
+        pass
+    index = bm25s.BM25()
+    terms = _terms([f"{page.title} {page.text}" for page in passages])
+    if not any(terms):
+        raise UserError("--corpus: no passage holds a word to search for")
+    index.index(terms, show_progress=False)
+    _store(index, folder)
+    return index
+
+
+def _store(index: Any, folder: Path) -> None:
+    """Keep an index; a folder that can't be written is no reason to stop."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            index.save(Path(made) / "index", show_progress=False)
+            shutil.rmtree(folder, ignore_errors=True)
+            (Path(made) / "index").rename(folder)
+    except OSError:
+        return
+
+
+def _terms(texts: Sequence[str]) -> list[list[str]]:
+    import bm25s
+
+    found: list[list[str]] = bm25s.tokenize(
+        list(texts), return_ids=False, show_progress=False, allow_empty=False
+    )
+    return found
+
+
+def _passages(path: Path, text: str) -> Iterator[Passage]:
+    for where, entry in _entries(path, text):
+        try:
+            yield _passage(entry)
+        except (ValueError, TypeError, KeyError) as error:
+            reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+            raise UserError(
+                f"--corpus {where}: is no passage ({reason}); write "
+                '{"title": "...", "text": "..."} or {"title": "...", "sentences": ["..."]}'
+            ) from None
+
+
+def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    """What should be passages, each with its place; an object of titles is taken apart."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        yield from _lines(path, text)
+        return
+    if isinstance(whole, dict) and "title" not in whole:
+        whole = [
+            {"title": title, **(entry if isinstance(entry, dict) else {"text": entry})}
+            for title, entry in whole.items()
+        ]
+    entries = whole if isinstance(whole, list) else [whole]
+    yield from ((f"{path}[{number}]", entry) for number, entry in enumerate(entries))
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield f"{path}:{number}", json.loads(line)
+        except ValueError as error:
+            raise UserError(f"--corpus {path}:{number}: is no JSON ({error})") from None
+
+
+def _passage(entry: Mapping[str, Any]) -> Passage:
+    if not isinstance(entry, dict):
+        raise ValueError("not a JSON object")
+    content = entry["sentences"] if "sentences" in entry else entry["text"]
+    sentences = [content] if isinstance(content, str) else content
+    if not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
+        raise ValueError("its text is no string, and no list of sentences")
+    if not isinstance(entry["title"], str):
+        raise ValueError("its title is no string")
+    for said in (entry["title"], *sentences):
+        said.encode("utf-8")
+    return Passage(entry["title"], tuple(sentences))

@@ -1,0 +1,313 @@
+"""The loop of generator and verifier (SAFE v1, section 3.4): one atomic step at a time.
+
+A step that the verifier passes is accepted, and its guidance steers the next one. One that it finds
+fault with is written anew with the feedback, at most N times; after that ``on_exhausted`` decides:
+
+- ``accept``: the last try is accepted as it is, and the feedback on it steers the next step;
+- ``drop``: nothing is accepted, and the next round knows all tries that were rejected.
+
+A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the
+grammar wants; it is never accepted. A number that does not count on from the accepted steps is set
+right. A verdict that cannot be read (no label, none of the taxonomy's, two that differ) never
+accepts a step: it is a rejection, whose feedback (label ``Unread``) asks for the step in other
+words. Only where the retries are used up may ``accept`` take it, which `unverified` counts. K
+rounds without an answer end in one call for it, which nobody verifies.
+
+With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
+Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
+written anew, which counts as a retry. A query asked before, or one that finds nothing new, leaves a
+rejection like any other. Without a verifier nobody searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
+from safe_stepwise.feedback import FeedbackError, parse_feedback
+from safe_stepwise.methods import verifier as verifying
+from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
+from safe_stepwise.records import (
+    Attempt,
+    Feedback,
+    Passage,
+    Question,
+    Step,
+    StopReason,
+    Trajectory,
+)
+from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, STEP_KINDS
+
+Method = Literal["no_verification", "self_verification", "safe"]
+METHODS: tuple[Method, ...] = get_args(Method)
+OnExhausted = Literal["accept", "drop"]
+Search = Callable[[str], Sequence[Passage]]
+"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
+
+RETRIEVED = 3
+"""Passages a query brings in (SAFE v2, finding 5)."""
+
+MALFORMED = "Malformed"
+"""The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
+
+UNREAD = "Unread"
+"""The label of a step on which no verdict could be read; none of the taxonomy either."""
+_UNREAD = Feedback(
+    UNREAD,
+    "No verdict on this step could be read, so that it does not count as verified.",
+    "Write the step in other words, as plainly as possible.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """K, N, what happens when N is used up, and what the generator is told of a verdict."""
+
+    max_steps: int = 10
+    max_retries: int = 3
+    on_exhausted: OnExhausted = "accept"
+    feedback: FeedbackForm = "full"
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1 or self.max_retries < 0:
+            raise ValueError("max_steps has to be 1 or more, max_retries 0 or more")
+        if self.on_exhausted not in get_args(OnExhausted):
+            raise ValueError(f"on_exhausted is accept or drop, not {self.on_exhausted!r}")
+        if self.feedback not in FEEDBACK_FORMS:
+            raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
+
+
+DEFAULT = Limits()
+"""The paper's K and N."""
+
+
+async def run_question(
+    question: Question,
+    generator: Client,
+    verifier: Client | None,
+    limits: Limits = DEFAULT,
+    search: Search | None = None,
+) -> Trajectory:
+    """Everything that was done to answer one question.
+
+    The method follows from the clients: without a verifier none is asked, with the generator's own
+    client it verifies itself. Engines see the question's text and passages alone; those that
+    simulate also its annotations. With ``search`` the evidence counts as incomplete. A request that
+    fails for good ends the question: ``failed``.
+    """
+    run = _Run(question, generator, verifier, limits, search)
+    try:
+        stop = await run.to_the_end()
+    except EngineError:
+        stop = "failed"
+    return Trajectory(
+        question_id=question.id,
+        method=method_of(generator, verifier),
+        steps=tuple(run.steps),
+        attempts=tuple(run.attempts),
+        answer=run.answer if stop != "failed" else "",
+        stop_reason=stop,
+    )
+
+
+def method_of(generator: Client, verifier: Client | None) -> Method:
+    """What a pair of clients amounts to."""
+    if verifier is None:
+        return "no_verification"
+    return "self_verification" if verifier is generator else "safe"
+
+
+def read_reply(text: str, number: int) -> Step:
+    """The step that a generator's reply holds, numbered as asked for.
+
+    Raises StepError where there is none.
+
+    >>> read_reply("Step 7: Oru lies on the Vel. (Logical)", 2)
+    Step(number=2, text='Oru lies on the Vel.', kind='Logical')
+    """
+    return replace(parse_step(text), number=number)
+
+
+def read_answer(text: str, number: int) -> Step | None:
+    """The final step that a reply holds, though its head or tag be missing; None if it has none.
+
+    >>> read_answer("####ANSWER: Oru", 3)
+    Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
+    >>> read_answer("Passage 2 says ####ANSWER: Oru", 3) is None
+    True
+    """
+    head, tag = f"Step {number}: ", " (Final Answer)"
+    for whole in (text, head + text, text + tag, head + text + tag):
+        try:
+            step = read_reply(whole, number)
+        except StepError:
+            continue
+        if step.kind == "Final Answer":
+            return step
+    return None
+
+
+def unverified(trajectory: Trajectory) -> int:
+    """Steps that were accepted in the end though no verdict on them could be read."""
+    return sum(is_unread(attempt) and attempt.accepted for attempt in trajectory.attempts)
+
+
+def is_unread(attempt: Attempt) -> bool:
+    """Whether the verdict on an attempt could not be read."""
+    return attempt.feedback is not None and attempt.feedback.error_type == UNREAD
+
+
+def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
+    """The attempts without the last call for an answer, which is no try at a step."""
+    asked = trajectory.stop_reason == "max_steps"
+    return trajectory.attempts[:-1] if asked else trajectory.attempts
+
+
+@dataclass(slots=True)
+class _Run:
+    """One question under way."""
+
+    question: Question
+    """With the passages at hand: its own, then those that were retrieved."""
+    generator: Client
+    verifier: Client | None
+    limits: Limits
+    search: Search | None
+    steps: list[Step] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    advice: Feedback | None = None
+    """The verdict on the last accepted step."""
+    rejected: list[tuple[str, Feedback]] = field(default_factory=list)
+    """Tries at the next step, with what was said of them."""
+    queries: set[str] = field(default_factory=set)
+
+    @property
+    def answer(self) -> str:
+        """What was submitted, if anything was."""
+        last = self.steps[-1] if self.steps else None
+        return final_answer(last) if last and last.kind == "Final Answer" else ""
+
+    async def to_the_end(self) -> StopReason:
+        for _ in range(self.limits.max_steps):
+            await self._round()
+            if self.answer:
+                return "answered"
+        await self._ask_for_answer()
+        return "max_steps"
+
+    async def _round(self) -> None:
+        """One step, tried until it is accepted or the retries are used up."""
+        for retry in range(self.limits.max_retries + 1):
+            is_last = retry == self.limits.max_retries
+            if await self._try(accept_anyway=is_last and self.limits.on_exhausted == "accept"):
+                return
+
+    async def _try(self, accept_anyway: bool) -> bool:
+        number = len(self.steps) + 1
+        reply = await self.generator.ask(self._request())
+        try:
+            step = read_reply(reply.text, number)
+        except StepError as error:
+            self._keep(reply, malformed(error, number), False)
+            return False
+        try:
+            feedback, judged = await self._verdict(step)
+        except EngineError:
+            self._keep(reply, None, False)
+            raise
+        passed = feedback is None or feedback.error_type == CORRECT or accept_anyway
+        self._keep(reply, feedback, passed, judged, self._retrieved(feedback))
+        if passed:
+            self.steps.append(step)
+            self.advice = feedback if feedback is not _UNREAD else None
+            self.rejected.clear()
+        return passed
+
+    async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
+        """What the verifier says, and the reply that says so; None where nobody verifies."""
+        if self.verifier is None:
+            return None, None
+        q, previous = self.question, tuple(self.steps)
+        incomplete = self.search is not None
+        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
+        reply = await self.verifier.ask(replace(request, question=q, previous=previous, step=step))
+        try:
+            return parse_feedback(reply.text, incomplete), reply
+        except FeedbackError:
+            return _UNREAD, reply
+
+    def _retrieved(self, feedback: Feedback | None) -> tuple[Passage, ...]:
+        """The new passages that a verdict's query finds, which are at hand from then on."""
+        if self.search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
+            return ()
+        query = " ".join((feedback.query or "").split())
+        if not query or query.casefold() in self.queries:
+            return ()
+        self.queries.add(query.casefold())
+        known = {(page.title, page.text) for page in self.question.passages}
+        new: list[Passage] = []
+        for page in self.search(query)[:RETRIEVED]:
+            if (page.title, page.text) not in known:
+                known.add((page.title, page.text))
+                new.append(page)
+        self.question = replace(self.question, passages=(*self.question.passages, *new))
+        return tuple(new)
+
+    async def _ask_for_answer(self) -> None:
+        reply = await self.generator.ask(self._request(final=True))
+        step = read_answer(reply.text, len(self.steps) + 1)
+        self._keep(reply, None, step is not None)
+        if step is not None:
+            self.steps.append(step)
+
+    def _request(self, final: bool = False) -> Request:
+        q, previous = self.question, tuple(self.steps)
+        request = generator_request(
+            q.question,
+            q.passages,
+            previous,
+            self.advice,
+            self.rejected,
+            form=self.limits.feedback,
+            final=final,
+        )
+        said = self.rejected[-1][1] if self.rejected else None
+        return replace(request, question=q, previous=previous, feedback=said)
+
+    def _keep(
+        self,
+        reply: Completion,
+        feedback: Feedback | None,
+        accepted: bool,
+        judged: Completion | None = None,
+        retrieved: tuple[Passage, ...] = (),
+    ) -> None:
+        attempt = Attempt(
+            len(self.steps) + 1,
+            reply.text,
+            feedback,
+            accepted,
+            generator_usage=reply.usage,
+            verifier_usage=judged.usage if judged else NO_USAGE,
+            retrieved=retrieved,
+            verdict=judged.text if judged and feedback is _UNREAD else "",
+        )
+        self.attempts.append(attempt)
+        if feedback is not None and not accepted:
+            self.rejected.append((reply.text, feedback))
+
+
+def malformed(error: StepError, number: int) -> Feedback:
+    """What is said of a reply that is no step."""
+    kinds = " or ".join(f"({kind})" for kind in STEP_KINDS[:-1])
+    # No angle brackets: in a prompt they could be taken for a mark of a chat template.
+    return Feedback(
+        MALFORMED,
+        f"The reply is not one step in the form asked for: {error}.",
+        f"Write one step alone: 'Step {number}: ...' with {kinds} behind it, or "
+        f"'Step {number}: {ANSWER_MARKER} ... (Final Answer)'.",
+    )

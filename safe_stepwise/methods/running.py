@@ -1,0 +1,179 @@
+"""Many questions through the loop at once, and what their trajectories came to.
+
+Each question advances on its own: it waits for its own replies and for no other question (no
+lock-step rounds). Questions are taken in their order, a new one when one ends, so that those under
+way are few enough for an engine's prefix cache to hold their passages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.loop import (
+    DEFAULT,
+    MALFORMED,
+    Limits,
+    Search,
+    is_unread,
+    run_question,
+    tries_at_steps,
+    unverified,
+)
+from safe_stepwise.records import Attempt, Question, Trajectory, Usage
+from safe_stepwise.taxonomy import CORRECT
+
+AT_ONCE = 64
+"""Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
+an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
+prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
+GENERATOR, VERIFIER = "generator", "verifier"
+
+
+async def run_questions(
+    questions: Sequence[Question],
+    generator: Client,
+    verifier: Client | None,
+    limits: Limits = DEFAULT,
+    *,
+    search: Search | None = None,
+    on_done: Callable[[int, Trajectory], None] | None = None,
+    at_once: int = AT_ONCE,
+) -> list[Trajectory]:
+    """One trajectory a question, in the order of the questions.
+
+    The method follows from the clients, as in `run_question`. ``on_done`` hears of each trajectory
+    as it ends, with the index of its question. At most ``at_once`` questions are under way.
+
+    A question whose engine fails for good has a trajectory with stop reason ``failed``; anything
+    else that goes wrong (``UserError`` above all) or a cancellation ends all questions and is
+    raised.
+    """
+    if at_once < 1:
+        raise ValueError("at_once has to be 1 or more")
+    ended: dict[int, Trajectory] = {}
+    waiting = enumerate(questions)
+
+    async def work() -> None:
+        for index, question in waiting:  # shared: whoever is free takes the next one
+            ended[index] = await run_question(question, generator, verifier, limits, search)
+            if on_done is not None:
+                on_done(index, ended[index])
+
+    workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(questions)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return [ended[index] for index in range(len(questions))]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStatistics:
+    """What trajectories came to; what is counted by role has the keys generator and verifier."""
+
+    questions: int
+    calls: dict[str, int]
+    """Replies by role, those from a cache included."""
+    calls_per_question: float
+    steps_per_question: float
+    """Accepted steps."""
+    error_types: dict[str, int]
+    """Tries at a step by the error that the verifier found, most frequent first."""
+    error_positions: dict[int, int]
+    """Those tries by the number of their step, from 1."""
+    prompt_tokens: dict[str, int]
+    cached_tokens: dict[str, int]
+    """The part of ``prompt_tokens`` that a prefix cache held, as the engine reported it."""
+    computed_tokens: dict[str, int]
+    """The rest of them."""
+    completion_tokens: dict[str, int]
+    malformed: int
+    """Replies of the generator that are no step."""
+    unread: int
+    """Tries on which the verifier's verdict could not be read."""
+    unverified: int
+    """Steps that were accepted in the end though no verdict on them could be read."""
+    exhausted: int
+    """Rounds that used up all retries without a try that passed."""
+    stop_reasons: dict[str, int]
+
+
+def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> LoopStatistics:
+    """The statistics of trajectories that ran under ``limits``."""
+    calls, stops = Counter[str](), Counter[str]()
+    errors, positions = Counter[str](), Counter[int]()
+    usage = {GENERATOR: Counter[str](), VERIFIER: Counter[str]()}
+    malformed = unread = exhausted = 0
+    for trajectory in trajectories:
+        stops[trajectory.stop_reason] += 1
+        calls[GENERATOR] += len(trajectory.attempts)
+        for attempt in trajectory.attempts:
+            _spend(usage[GENERATOR], attempt.generator_usage)
+            _spend(usage[VERIFIER], attempt.verifier_usage)
+        for attempt in tries_at_steps(trajectory):
+            calls[VERIFIER] += _was_verified(attempt)
+            label = attempt.feedback.error_type if attempt.feedback else CORRECT
+            if label == MALFORMED:
+                malformed += 1
+            elif is_unread(attempt):
+                unread += 1
+            elif label != CORRECT:
+                errors[label] += 1
+                positions[attempt.number] += 1
+        exhausted += sum(not _passed(tries[-1]) for tries in rounds(trajectory, limits))
+    count = len(trajectories)
+    tokens = {
+        what: {role: usage[role][what] for role in usage}
+        for what in ("prompt", "cached", "computed", "completion")
+    }
+    return LoopStatistics(
+        questions=count,
+        calls={role: calls[role] for role in usage},
+        calls_per_question=calls.total() / count if count else 0.0,
+        steps_per_question=sum(len(t.steps) for t in trajectories) / count if count else 0.0,
+        error_types=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
+        error_positions=dict(sorted(positions.items())),
+        prompt_tokens=tokens["prompt"],
+        cached_tokens=tokens["cached"],
+        computed_tokens=tokens["computed"],
+        completion_tokens=tokens["completion"],
+        malformed=malformed,
+        unread=unread,
+        unverified=sum(map(unverified, trajectories)),
+        exhausted=exhausted,
+        stop_reasons=dict(sorted(stops.items())),
+    )
+
+
+def rounds(trajectory: Trajectory, limits: Limits = DEFAULT) -> Iterator[tuple[Attempt, ...]]:
+    """The tries at steps, those of one round together; a round that broke off is left out."""
+    tries: list[Attempt] = []
+    for attempt in tries_at_steps(trajectory):
+        tries.append(attempt)
+        if attempt.accepted or len(tries) > limits.max_retries:
+            yield tuple(tries)
+            tries.clear()
+
+
+def _passed(attempt: Attempt) -> bool:
+    """Whether nobody found fault with it."""
+    found = attempt.feedback
+    return attempt.accepted and (found is None or found.error_type == CORRECT)
+
+
+def _was_verified(attempt: Attempt) -> bool:
+    """Whether a verifier replied to this try, readably or not."""
+    return attempt.feedback is not None and attempt.feedback.error_type != MALFORMED
+
+
+def _spend(sums: Counter[str], usage: Usage) -> None:
+    sums["prompt"] += usage.prompt
+    sums["cached"] += usage.cached
+    sums["computed"] += usage.prompt - usage.cached
+    sums["completion"] += usage.completion

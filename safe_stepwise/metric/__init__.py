@@ -1,0 +1,5 @@
+"""What the metric ``safe_stepwise`` computes; users import it from here."""
+
+from safe_stepwise.metric.compute import answers_by_loop as answers_by_loop
+from safe_stepwise.metric.compute import answers_given as answers_given
+from safe_stepwise.metric.compute import checked_options as checked_options

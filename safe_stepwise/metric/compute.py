@@ -1,0 +1,322 @@
+"""What the metric ``safe_stepwise`` computes: scores of answers given, or made by the loop.
+
+``answers_given`` and ``answers_by_loop`` are behind the two configs of ``evaluate.load``
+(``evaluators/safe_stepwise``), and can be called without it. Both may be called inside a running
+event loop (a notebook): the work is done in another thread. Replies of engines are kept in the
+response cache, so that what was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tqdm import tqdm
+
+from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import METHODS, Limits
+from safe_stepwise.methods.running import run_questions, statistics
+from safe_stepwise.metric.input import (
+    accepted_answers,
+    checked_predictions,
+    checked_references,
+    checked_texts,
+    loop_questions,
+    same_length,
+)
+from safe_stepwise.metric.judge import Case, Judge, Judged, Verdict, count
+from safe_stepwise.open import opened
+from safe_stepwise.records import Passage, Question, Trajectory
+from safe_stepwise.scoring import exact_match, f1, score
+from safe_stepwise.store.event_loop import wait_for
+
+BAR_AFTER_S = 1.0
+"""Seconds of work before a bar shows."""
+
+
+def answers_given(
+    predictions: Sequence[str | None],
+    references: Sequence[Sequence[str]],
+    *,
+    benchmark: str | None = None,
+    judge: str | None = None,
+    questions: Sequence[str] | None = None,
+    judge_repeats: int = 1,
+    skip_exact: bool = False,
+    cache: str | Path | None = None,
+) -> dict[str, Any]:
+    """Scores of answers: ``exact_match``, ``f1``, ``accuracy`` (0 to 1), ``unscored`` (a count).
+
+    ``references[i]`` are the accepted answers of ``predictions[i]`` (None: no answer was given).
+    ``benchmark`` names the official scorer that counts. ``judge`` is the spec of an engine; it sees
+    ``questions`` too, if they are given. ``accuracy`` is the share of correct answers among those
+    with a verdict, None without a judge or verdict; ``unscored`` counts answers without one, 0
+    without a judge. With a judge also ``judge_failed``: how many of those got no reply at all.
+
+    ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.Agreement`); ``skip_exact`` calls
+    exact matches correct without asking; ``cache`` is the file of replies, if not the user's own.
+    Where an engine without a model took part, ``simulated`` is True.
+
+    Raises ``UserError``, of one line, for input that is none.
+
+    >>> answers_given(["the Vel"], [["Vel", "River Vel"]], benchmark="musique")
+    {'exact_match': 1.0, 'f1': 1.0, 'accuracy': None, 'unscored': 0}
+    """
+    given = checked_predictions(predictions)
+    accepted = checked_references(references)
+    asked = [""] * len(given) if questions is None else checked_texts(questions, "questions")
+    same_length(predictions=given, references=accepted, questions=asked)
+    if benchmark is None:
+        raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
+    scores = score(given, accepted, benchmark)
+    found: dict[str, Any] = {"exact_match": scores.exact_match, "f1": scores.f1}
+    found |= {"accuracy": None, "unscored": 0}
+    if judge is None:
+        return found
+    cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
+
+    async def judged() -> dict[str, Any]:
+        async with opened({"judge": judge}, cache) as clients:
+            judging = Judge(clients["judge"], benchmark, skip_exact, judge_repeats)
+            verdicts = await _verdicts(judging, cases)
+            return found | _report(verdicts) | _notes(clients)
+
+    return wait_for(judged())
+
+
+def answers_by_loop(
+    questions: Sequence[str | Question],
+    passages: Sequence[Sequence[str | Mapping[str, Any] | Passage]] | None = None,
+    references: Sequence[Sequence[str]] | None = None,
+    *,
+    generator: str | None = None,
+    verifier: str | None = None,
+    judge: str | None = None,
+    method: str = "safe",
+    max_steps: int = 10,
+    max_retries: int = 3,
+    benchmark: str | None = None,
+    on_exhausted: str = "accept",
+    feedback: str = "full",
+    judge_repeats: int = 1,
+    skip_exact: bool = False,
+    cache: str | Path | None = None,
+) -> dict[str, Any]:
+    """Let the loop answer questions from their passages, and score its answers.
+
+    A passage is a string, or a mapping with ``text`` or ``sentences`` and, if there is one, a
+    ``title``. ``questions`` may also be `Question` objects, which bring their passages, answers and
+    benchmark along (the ``symbolic`` engine needs their annotations).
+
+    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. The
+    verifier is asked with the method ``safe`` alone. ``max_steps``, ``max_retries``,
+    ``on_exhausted`` and ``feedback`` are those of `loop.Limits`; the other options those of
+    `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
+
+    Beside what `answers_given` returns: ``calls_per_question`` of generator and verifier,
+    ``steps_per_question`` accepted, ``error_types`` and ``error_positions`` (tries by label, and by
+    number of the step), ``prompt_tokens`` and ``cached_tokens`` by role, as the engines report
+    them, replies from the cache included. ``failed`` counts questions that a failed request ended;
+    having no answer, they score 0.
+
+    Raises ``UserError``, of one line, for input that is none and where every question failed.
+    """
+    asked = loop_questions(questions, passages, references, benchmark)
+    limits = _limits(max_steps, max_retries, on_exhausted, feedback)
+    specs = _specs(asked, generator, verifier, judge, method)
+
+    async def answered() -> dict[str, Any]:
+        async with opened(specs, cache) as clients:
+            trajectories = await _trajectories(clients, asked, method, limits)
+            found = _loop_report(asked, trajectories, limits)
+            if judge is not None:
+                # Exact match, which may spare it a call, is one rule for all benchmarks.
+                judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
+                cases = [
+                    Case(t.answer, accepted_answers(q), q.question)
+                    for q, t in zip(asked, trajectories, strict=True)
+                ]
+                verdicts = await _verdicts(judging, cases)
+                found |= _report(verdicts)
+                replies = [reply for verdict in verdicts for reply in verdict.replies]
+                found["prompt_tokens"]["judge"] = sum(r.usage.prompt for r in replies)
+                found["cached_tokens"]["judge"] = sum(r.usage.cached for r in replies)
+            return found | _notes(clients)
+
+    return wait_for(answered())
+
+
+OPTIONS: Mapping[str, frozenset[str]] = {
+    config: frozenset(
+        name
+        for name, parameter in inspect.signature(compute).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY or name == "questions"
+    )
+    for config, compute in (("default", answers_given), ("loop", answers_by_loop))
+}
+"""What ``compute`` takes beside the columns, by config."""
+
+
+def checked_options(config: str, names: Iterable[str]) -> None:
+    """Raise ``UserError`` for a config or an option that does not exist.
+
+    >>> checked_options("default", ["benchmrk"])
+    Traceback (most recent call last):
+    safe_stepwise.errors.UserError: default has no option benchmrk; did you mean benchmark?
+    """
+    if config not in OPTIONS:
+        raise UserError(f"safe_stepwise has no config {config!r}: load default or loop")
+    for name in names:
+        if name in OPTIONS[config]:
+            continue
+        near = difflib.get_close_matches(name, OPTIONS[config], n=1)
+        other = "loop" if config == "default" else "default"
+        hint = f'{other} has: evaluate.load("safe_stepwise", "{other}")'
+        if name not in OPTIONS[other]:
+            hint = f"did you mean {near[0]}?" if near else ", ".join(sorted(OPTIONS[config]))
+        raise UserError(f"{config} has no option {name}; {hint}")
+
+
+# ----------------------------------------------------------------------------------------- settings
+
+
+def _limits(max_steps: int, max_retries: int, on_exhausted: str, feedback: str) -> Limits:
+    for name, number in (("max_steps", max_steps), ("max_retries", max_retries)):
+        if not isinstance(number, int):
+            raise UserError(f"{name} is {number!r}: give a whole number")
+    try:
+        return Limits(max_steps, max_retries, on_exhausted, feedback)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UserError(f"{error}") from None
+
+
+def _specs(
+    questions: Sequence[Question],
+    generator: str | None,
+    verifier: str | None,
+    judge: str | None,
+    method: str,
+) -> dict[str, str]:
+    """The specs of the engines that will be asked, by who they are."""
+    if method not in METHODS:
+        raise UserError(f"unknown method {method!r}: give one of {', '.join(METHODS)}")
+    if generator is None:
+        raise UserError('name who answers, as in generator="openai:MODEL@http://HOST:8000/v1"')
+    if method == "safe" and verifier is None:
+        raise UserError(
+            "the method safe needs a verifier: name its engine, or choose self_verification"
+        )
+    named = {"generator": generator, "verifier": verifier if method == "safe" else None}
+    specs = {who: spec for who, spec in {**named, "judge": judge}.items() if spec is not None}
+    annotated = any(question.is_annotated for question in questions)
+    for who in ("generator", "verifier"):
+        if not annotated and specs.get(who, "").partition(":")[0] == "symbolic":
+            raise UserError(
+                f"{who}: symbolic goes by annotations, which these questions lack; name a model, "
+                "or give Question objects to safe_stepwise.metric.compute.answers_by_loop"
+            )
+    return specs
+
+
+# ------------------------------------------------------------------------------------------ engines
+
+
+async def _trajectories(
+    clients: Mapping[str, Client], questions: Sequence[Question], method: str, limits: Limits
+) -> list[Trajectory]:
+    generator = clients["generator"]
+    verifiers = {"self_verification": generator, "safe": clients.get("verifier")}
+    asked = [client for who, client in clients.items() if who != "judge"]
+    with _bar(len(questions), "question") as bar:
+        ended = await run_questions(
+            questions,
+            generator,
+            verifiers.get(method),
+            limits,
+            on_done=lambda *_: _tell(bar, asked),
+        )
+    if all(trajectory.stop_reason == "failed" for trajectory in ended):
+        name = generator.engine.name
+        raise UserError(
+            f"all {len(ended)} questions failed: {name} or the verifier left a request of each "
+            "unanswered; see to it and compute again, what was answered is kept"
+        )
+    return ended
+
+
+async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
+    with _bar(len(cases), "verdict") as bar:
+        found = await judge.judge_all(cases, on_done=lambda _: _tell(bar, [judge.client]))
+    asked = [verdict for verdict in found if verdict.replies]
+    if asked and all(reply.failed for verdict in asked for reply in verdict.replies):
+        raise UserError(f"judge: {judge.client.engine.name}: {asked[-1].explanation}")
+    return found
+
+
+def _bar(total: int, unit: str) -> tqdm[NoReturn]:
+    return tqdm(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
+
+
+def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
+    accounts = [client.total() for client in clients]
+    done, cached, failed, owed = (
+        sum(getattr(account, name) for account in accounts)
+        for name in ("answered", "hits", "failed", "owed")
+    )
+    bar.set_postfix_str(
+        f"requests: done {done} cached {cached} failed {failed} owed {owed}", refresh=False
+    )
+    bar.update(1)
+
+
+# ------------------------------------------------------------------------------------------ reports
+
+
+def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
+    """That no model took part in some place, if so."""
+    simulated = any(client.engine.simulated for client in clients.values())
+    return {"simulated": True} if simulated else {}
+
+
+def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    judged: Judged = count(verdicts)
+    found: dict[str, Any] = {
+        "accuracy": judged.accuracy,
+        "unscored": judged.unscored,
+        "judge_failed": judged.failed,
+    }
+    if (agreement := judged.agreement) is not None:
+        found["judge_agreement"] = {
+            "questions": agreement.questions,
+            "unanimous": agreement.unanimous,
+            "pairwise": agreement.pairwise,
+        }
+    return found
+
+
+def _loop_report(
+    questions: Sequence[Question], trajectories: Sequence[Trajectory], limits: Limits
+) -> dict[str, Any]:
+    answers = [
+        (trajectory.answer, accepted_answers(question), question.benchmark)
+        for question, trajectory in zip(questions, trajectories, strict=True)
+    ]
+    found = statistics(trajectories, limits)
+    return {
+        "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
+        "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),
+        "accuracy": None,
+        "unscored": 0,
+        "calls_per_question": found.calls_per_question,
+        "steps_per_question": found.steps_per_question,
+        "error_types": found.error_types,
+        "error_positions": found.error_positions,
+        "prompt_tokens": dict(found.prompt_tokens),
+        "cached_tokens": dict(found.cached_tokens),
+        "failed": found.stop_reasons.get("failed", 0),
+    }

@@ -1,0 +1,258 @@
+"""The judge: whether an answer means one of the accepted ones (SAFE v1, section 4.1).
+
+A verdict is ``correct``, ``incorrect`` or ``unscored``. The last is what a reply without a readable
+verdict and a request that failed come to: no answer is wrong because its judge was at a loss. The
+judge is greedy, yet batching can change what a greedy model says; so replies are cached, and
+``repeats`` measures how far it agrees with itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, Sampling
+from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
+from safe_stepwise.records import Question, Step, Usage, identity
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.steps import ANSWER_MARKER
+
+ROLE = "judge"
+PROMPT = prompts.load("judge/equivalence")
+SAMPLING = Sampling(max_tokens=512)
+SHOWN_CHARACTERS = 1_000
+"""Of an answer, which may be endless."""
+
+Outcome = Literal["correct", "incorrect", "unscored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged: an answer by those that are accepted, the question where it is known."""
+
+    prediction: str
+    references: tuple[str, ...]
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of the judge: what it comes to, why, its text; ``failed`` where none came."""
+
+    outcome: Outcome
+    explanation: str
+    text: str = ""
+    failed: bool = False
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the replies on one answer come to; there are none where no call was needed."""
+
+    outcome: Outcome
+    explanation: str
+    replies: tuple[Reply, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The raw text of the first reply that is of this outcome."""
+        same = (reply.text for reply in self.replies if reply.outcome == self.outcome)
+        return next(same, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Asks a client's model; ``skip_exact`` spares it what exact match settles.
+
+    ``benchmark`` names the scorer whose exact match that is. An answer is judged ``repeats`` times;
+    the outcome that most replies have counts, and where two have as many it is ``unscored``.
+    """
+
+    client: Client
+    benchmark: str = "synthetic"
+    skip_exact: bool = False
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise UserError(f"the judge is asked {self.repeats} times: give 1 or more")
+
+    async def judge(self, case: Case) -> Verdict:
+        """The verdict on one answer; one of nothing but white space is incorrect without a call.
+
+        Raises ``UserError`` for a case without references.
+        """
+        if not case.references or isinstance(case.references, str):
+            raise UserError("an answer has no references to judge it by: give at least one")
+        if not case.prediction.strip():
+            return Verdict("incorrect", "No answer was given.")
+        if self.skip_exact and exact_match(case.prediction, case.references, self.benchmark):
+            return Verdict("correct", "It matches an accepted answer exactly.")
+        asked = judge_request(case, self.benchmark)
+        seeds = range(SAMPLING.seed, SAMPLING.seed + self.repeats)
+        requests = [replace(asked, sampling=replace(SAMPLING, seed=seed)) for seed in seeds]
+        said = await self.client.ask_all(requests)
+        return verdict_of([self._read(reply, case) for reply in said])
+
+    async def judge_all(
+        self, cases: Sequence[Case], on_done: Callable[[Verdict], None] | None = None
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on many answers, in order; raises as ``judge`` does.
+
+        ``on_done`` hears of each verdict as soon as there is one.
+        """
+
+        async def told(case: Case) -> Verdict:
+            verdict = await self.judge(case)
+            if on_done is not None:
+                on_done(verdict)
+            return verdict
+
+        asking = [asyncio.ensure_future(told(case)) for case in cases]
+        try:
+            return tuple(await asyncio.gather(*asking))
+        finally:
+            for one in asking:
+                one.cancel()
+
+    def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
+        if isinstance(reply, EngineError):
+            return Reply("unscored", f"The request failed: {reply}", failed=True)
+        data = (case.prediction, case.question, *case.references)
+        try:
+            outcome, explanation = read_verdict(reply.text, data)
+        except VerdictError as error:
+            reason = f"The judge's reply cannot be read: {error}."
+            return Reply("unscored", reason, reply.text, usage=reply.usage)
+        return Reply(outcome, explanation, reply.text, usage=reply.usage)
+
+
+def judge_request(case: Case, benchmark: str = "synthetic") -> Request:
+    """The greedy request for a verdict.
+
+    >>> print(judge_request(Case("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
+    Question: "Where is Oru?"
+    Accepted answers:
+    - "Vel"
+    <BLANKLINE>
+    Contestant's answer: "the Vel"
+    """
+    shown = case.prediction.strip()[:SHOWN_CHARACTERS]
+    messages = PROMPT.messages(
+        question=case.question.strip(),
+        references=case.references,
+        prediction=shown,
+        left_out=len(case.prediction.strip()) - len(shown),
+    )
+    known = Question(
+        id=identity([case.question, case.references]),
+        benchmark=benchmark,
+        split="",
+        question=case.question,
+        answer=case.references[0],
+        aliases=tuple(case.references[1:]),
+    )
+    submitted = Step(1, f"{ANSWER_MARKER} {case.prediction.strip()}", "Final Answer")
+    return Request(messages, SAMPLING, PROMPT.schema, ROLE, question=known, step=submitted)
+
+
+def verdict_of(replies: Sequence[Reply]) -> Verdict:
+    """What replies on one answer come to: the outcome that most of them have.
+
+    >>> said = [Reply("correct", "Same river."), Reply("unscored", "?"), Reply("correct", "Yes.")]
+    >>> verdict_of(said).outcome, verdict_of(said[:2]).outcome
+    ('correct', 'unscored')
+    """
+    counts = Counter(reply.outcome for reply in replies)
+    (first, most), *others = counts.most_common()
+    if any(number == most for _, number in others):
+        tied = " and ".join(outcome for outcome, number in counts.items() if number == most)
+        return Verdict("unscored", f"As many replies say {tied}.", tuple(replies))
+    explanation = next(reply.explanation for reply in replies if reply.outcome == first)
+    return Verdict(first, explanation, tuple(replies))
+
+
+def prompt_digest() -> str:
+    """SHA-256 (64 hex digits) of the prompt."""
+    return prompts.digest(PROMPT)
+
+
+# ----------------------------------------------------------------------------------------- reports
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a judge agrees with itself over ``questions`` that it answered each time.
+
+    ``unanimous`` is the share of questions on which all replies come to the same, ``pairwise`` the
+    share of pairs of replies to one question that do, averaged over questions; both from 0 to 1.
+    """
+
+    questions: int
+    unanimous: float
+    pairwise: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts counted. ``failed`` are those of ``unscored`` to which not one reply came."""
+
+    correct: int
+    incorrect: int
+    unscored: int
+    failed: int
+    asked: int
+    """Answers that needed a call."""
+    agreement: Agreement | None
+    """None where no answer was judged twice."""
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of correct answers among those with a verdict; None where none has one."""
+        scored = self.correct + self.incorrect
+        return self.correct / scored if scored else None
+
+
+def count(verdicts: Sequence[Verdict]) -> Judged:
+    """Verdicts counted.
+
+    >>> found = count([Verdict("correct", "Yes."), Verdict("unscored", "?")])
+    >>> found.accuracy, found.unscored
+    (1.0, 1)
+    """
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    return Judged(
+        correct=outcomes["correct"],
+        incorrect=outcomes["incorrect"],
+        unscored=outcomes["unscored"],
+        failed=sum(bool(v.replies) and all(r.failed for r in v.replies) for v in verdicts),
+        asked=sum(bool(verdict.replies) for verdict in verdicts),
+        agreement=_agreement(verdicts),
+    )
+
+
+def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
+    said = [
+        [reply.outcome for reply in verdict.replies]
+        for verdict in verdicts
+        if len(verdict.replies) > 1 and not any(reply.failed for reply in verdict.replies)
+    ]
+    if not said:
+        return None
+    unanimous = sum(len(set(outcomes)) == 1 for outcomes in said)
+    pairwise = math.fsum(_same_pairs(outcomes) for outcomes in said)
+    return Agreement(len(said), unanimous / len(said), pairwise / len(said))
+
+
+def _same_pairs(outcomes: Sequence[Outcome]) -> float:
+    pairs = list(combinations(outcomes, 2))
+    return sum(one == other for one, other in pairs) / len(pairs)

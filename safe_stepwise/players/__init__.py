@@ -1,0 +1,1 @@
+"""Symbolic players: a question's annotations in a model's place."""

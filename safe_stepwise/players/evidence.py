@@ -1,0 +1,161 @@
+"""Rows that lack evidence, as the symbolic engine plays them.
+
+A fact that the annotations name and no passage states gets a stand-in passage behind the real ones,
+so that a plan can be made. Neither role ever reads from it: the generator says that it finds
+nothing, the verifier says what to search for. Where a passage that was retrieved states the fact,
+it counts as gold from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from safe_stepwise.checking import statements
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import DESCRIBED, Item
+from safe_stepwise.checking.wordings import missing, searched_for, sought, word
+from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.language.mentions import is_about
+from safe_stepwise.language.reading import read
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, category
+
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
+_PASSAGE = re.compile(r"\bPassage (\d+)")
+Page = tuple[int, Passage]
+
+
+def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
+    """The question with all passages that its annotated path needs, and that path.
+
+    Raises EngineError where a row that has all its gold passages does not state a fact.
+    """
+    pages, path = list(question.passages), list[Triple]()
+    hops = annotated_hops(question)
+    for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):
+        _described(question, title, pages)
+    for hop in hops:
+        place = _stated(hop, question.gold or tuple(enumerate(pages, 1)))
+        if place is None and not lacks_passages(question):
+            raise EngineError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
+        number, sentence = place or _found(hop, question, pages)
+        path += [replace(t, passage=number, sentence=sentence) for t in hop.triples]
+    whole = replace(question, passages=tuple(pages))
+    return whole, tuple(path) or tuple(_first_sentences(whole))
+
+
+def lacks_passages(question: Question) -> bool:
+    """Whether gold passages of a row are gone, as far as its annotations can tell."""
+    titles = {page.title for page in question.passages if page.is_gold}
+    named = {fact.title for fact in question.supporting_facts}
+    return bool(named - titles) or (not named and len(question.gold) < question.hops)
+
+
+def _stated(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, int] | None:
+    """Passage and sentence that state a hop, those about its head asked first."""
+    own = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
+    found = look_up(hop, [*own, *(page for page in pages if page not in own)])
+    if found.status != "stated" or found.passage is None:
+        return None
+    return found.passage, found.sentence or 0
+
+
+def _found(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
+    """The passage behind the gold ones that states a hop, or a stand-in for it."""
+    loose = replace(hop, triple=replace(hop.triple, passage=None))
+    for page in enumerate(pages, 1):
+        is_own = is_about(read(page[1]), hop.triple.head) or not hop.free
+        place = _stated(loose, [page]) if is_own else None
+        if place is not None:
+            pages[page[0] - 1] = replace(page[1], is_gold=True)
+            return place
+    claim = statements.state(hop.triples, 0)
+    pages.append(Passage(hop.triple.head, (f"{claim[:1].upper()}{claim[1:]}.",), True))
+    return len(pages), 0
+
+
+def _described(question: Question, title: str, pages: list[Passage]) -> None:
+    """HotpotQA, which annotates no triples: mark what was retrieved, or let something stand in."""
+    places = [n for n, page in enumerate(pages) if page.title == title]
+    if any(pages[n].is_gold for n in places):
+        return
+    if places:
+        pages[places[0]] = replace(pages[places[0]], is_gold=True)
+        return
+    last = max(fact.sentence for fact in question.supporting_facts if fact.title == title)
+    pages.append(Passage(title, (f"{title} is described elsewhere.",) * (last + 1), True))
+
+
+def _first_sentences(question: Question) -> Iterator[Triple]:
+    """Of each gold passage the first supporting sentence: all that HotpotQA annotates."""
+    for number, page in question.gold:
+        told = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
+        for sentence in [n for n in told if n < len(page.sentences)][:1]:
+            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
+            yield Triple(
+                page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence
+            )
+
+
+# ------------------------------------------------------------------------------- what is said of it
+
+
+def is_hidden(item: Item, question: Question) -> bool:
+    """Whether the passages at hand lack what an item reads."""
+    return item.passage is not None and item.passage > len(question.passages)
+
+
+def denial(item: Item, checker: Checker) -> str:
+    """What an honest generator writes of a fact that it does not find."""
+    if item.sentence is not None:
+        return f"None of the passages is about {sought(item, checker.passages)}."
+    return " ".join(f"None of the passages states {missing(item, checker.passages)}.".split())
+
+
+def judged(request: Request, checker: Checker, found: Feedback | None) -> Feedback | None:
+    """The checker's verdict as one gives it who does not see what is hidden."""
+    question, step = request.question, request.step
+    assert question is not None
+    assert step is not None
+    place = checker.next_item(checker.established(request.previous))
+    item = checker.plan.items[place] if place is not None else None
+    if item is not None and is_hidden(item, question) and _is_for_want(found, step):
+        asked_to_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
+        return _search(item, step, checker) if asked_to_search else None
+    return found
+
+
+def without_hidden(
+    feedback: Feedback, question: Question, item: Item, checker: Checker
+) -> Feedback:
+    """A verdict that names no passage beyond those at hand."""
+    less, search = feedback, _search(item, None, checker)
+    if _names_hidden(feedback.diagnosis, question):
+        less = replace(less, diagnosis=search.diagnosis)
+    if _names_hidden(feedback.guidance, question):
+        less = replace(less, guidance=search.guidance)
+    return less
+
+
+def _is_for_want(found: Feedback | None, step: Step) -> bool:
+    """Whether what is wrong with a step is, or may be, that its evidence is not there."""
+    if step.kind == "Final Answer":
+        return False
+    if found is None:
+        return True
+    proved = found.error_type in (CORRECT, "Contradictory")
+    return not proved and category(found.error_type) != "Procedural"
+
+
+def _search(item: Item, step: Step | None, checker: Checker) -> Feedback:
+    what, text = missing(item, checker.passages), step.text if step else ""
+    diagnosis = word("diagnosis", "missing_evidence", text, what=what)
+    guidance = word("guidance", "search", text, what=what)
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, checker.passages))
+
+
+def _names_hidden(text: str, question: Question) -> bool:
+    return any(int(number) > len(question.passages) for number in _PASSAGE.findall(text))

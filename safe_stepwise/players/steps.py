@@ -1,0 +1,256 @@
+"""The symbolic engine's part in the loop: it writes steps and judges them by a question's plan.
+
+The plan comes from the annotated hops and the passages that state them (HotpotQA: from supporting
+facts). As generator it follows the plan from step to step and makes simple mistakes at its error
+rate: another value, a hop skipped, a step repeated, another answer. It does not notice: what rests
+on a mistake comes out wrong. Told of a fault it mends the first thing that is missing, mostly.
+As verifier it says what the checker says, ``Correct`` where that abstains, or at its error rate
+another label.
+
+Where gold passages are gone, the generator says what it does not find; the verifier, if it may,
+says Missing Evidence, with a query (`symbolic_evidence`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from random import Random
+
+from safe_stepwise.checking import statements
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.feedback import FeedbackError, format_feedback
+from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.methods import generator, verifier
+from safe_stepwise.players.evidence import denial, is_hidden, judged, with_stand_ins, without_hidden
+from safe_stepwise.records import Feedback, Question, Step
+from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
+from safe_stepwise.taxonomy import CORRECT, check_order
+
+DEAF = 0.2
+"""How often, at most, feedback on a step is of no use."""
+WORDINGS = 4
+_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_STEP = re.compile(r"\bStep (\d+)\b")
+
+
+def reply(request: Request, error_rate: float, chance: Random) -> str:
+    """What the engine says in one of ``ROLES``; raises EngineError where there is no plan."""
+    assert request.question is not None
+    try:
+        return ROLES[request.role](request, error_rate, chance)
+    except (StepError, FeedbackError) as error:
+        raise EngineError(f"the row's annotations break the grammar ({error})") from None
+
+
+@lru_cache(maxsize=2048)
+def checker_of(question: Question) -> Checker:
+    """The checker of a question's annotated path; raises EngineError if it has none.
+
+    Passages that the row lacks have stand-ins there (`symbolic_evidence`).
+    """
+    whole, path = with_stand_ins(question)
+    try:
+        return Checker(whole, path, path)
+    except PlanError as error:
+        raise EngineError(f"the row's annotations give no plan ({error})") from None
+
+
+# ---------------------------------------------------------------------------------------- verdicts
+
+
+def _verify(request: Request, error_rate: float, chance: Random) -> str:
+    assert request.question is not None
+    if request.step is None:
+        raise EngineError("the symbolic verifier has no step to judge")
+    checker, step = checker_of(request.question), request.step
+    found = judged(request, checker, checker.check(request.previous, step))
+    done = checker.established(request.previous)
+    guidance = checker.guidance(done, step.text)
+    verdict = found or Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
+    if chance.random() < error_rate:
+        others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
+        label = chance.choice(others)
+        verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
+    hidden = [item for item in checker.plan.items if is_hidden(item, request.question)]
+    return format_feedback(
+        without_hidden(verdict, request.question, hidden[0], checker) if hidden else verdict
+    )
+
+
+# ------------------------------------------------------------------------------------------- steps
+
+
+def _generate(request: Request, error_rate: float, chance: Random) -> str:
+    assert request.question is not None
+    writer = _Writer(request.question, request.previous, chance)
+    if request.feedback is None:
+        wrong, place = chance.random() < error_rate, writer.believed
+    else:
+        wrong, place = chance.random() < min(error_rate, DEAF), writer.missing
+    return format_step(writer.wrong(place) if wrong else writer.step(place))
+
+
+def _final_answer(request: Request, error_rate: float, chance: Random) -> str:
+    assert request.question is not None
+    writer = _Writer(request.question, request.previous, chance)
+    place = len(writer.items)
+    return format_step(writer.wrong(place) if chance.random() < error_rate else writer.step(place))
+
+
+@lru_cache(maxsize=4096)
+def _ideal(question: Question, seed: int) -> tuple[Step, ...]:
+    return write_trajectory(checker_of(question), seed)
+
+
+class _Writer:
+    """Writes the step after ``previous``. Places count the plan's items; the answer comes last."""
+
+    def __init__(self, question: Question, previous: Sequence[Step], chance: Random) -> None:
+        self.question, self.previous, self.chance = question, previous, chance
+        self.checker = checker_of(question)
+        self.items = self.checker.plan.items
+        self.ideal = _ideal(question, chance.randrange(WORDINGS))
+        self.done = self.checker.established(previous)
+        told = self.checker.established(self.ideal[:-1])
+        self.lacking = [n for n in told if n not in self.done]
+
+    @property
+    def believed(self) -> int:
+        """The place that a writer who takes every accepted step for right is at."""
+        written = len({step.text for step in self.previous})
+        return min(max(written, max(self.done, default=-1) + 1), len(self.items))
+
+    @property
+    def missing(self) -> int:
+        """The first place that no accepted step has established."""
+        return min(self.lacking, default=len(self.items))
+
+    @property
+    def is_misled(self) -> bool:
+        """Whether something that the conclusion needs is lacking, or a wrong one was drawn."""
+        if any(place < len(self.items) - 1 for place in self.lacking):
+            return True
+        sound = self.done.values()
+        doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
+        wrong = normal_name(self.other_answer())
+        return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
+
+    def step(self, place: int) -> Step:
+        """The plan's step at a place, as far as the accepted steps allow for it."""
+        concludes = place >= len(self.items) - 1
+        if concludes and self.is_misled:
+            return self.otherwise(place)
+        if self._is_hidden(place):
+            return self._step(denial(self.items[place], self.checker), place)
+        step = self.ideal[place]
+        return self._step(_STEP.sub(self._renumbered, step.text), place)
+
+    def wrong(self, place: int) -> Step:
+        """A mistake in the place of the plan's step."""
+        if self._is_hidden(place):
+            return self.step(place)
+        ways: list[Callable[[int], Step]] = [self.otherwise]
+        if self._skipped(place) is not None:
+            ways.append(self.skipping)
+        if self.previous and place < len(self.items):
+            ways.append(self.repeating)
+        return self.chance.choice(ways)(place)
+
+    def otherwise(self, place: int) -> Step:
+        """Another value, another result, another answer."""
+        if place == len(self.items):
+            return self._step(f"{ANSWER_MARKER} {self.other_answer()}", place)
+        item, choice = self.items[place], self.chance.randrange(12)
+        steps = [self.done.get(n, n + 1) for n in item.uses]
+        if item.triples:
+            return self._step(self._misread(item, place, choice), place)
+        if item.derivation == "life span":
+            span = lifespan([self.items[use].triples[0] for use in item.uses])
+            return self._step(statements.lived(steps, span.head, span.years + 9, choice), place)
+        if self.checker.plan.kind == "sequential":
+            return self._step(statements.conclude(steps, self.other_answer(), choice), place)
+        return self._step(
+            statements.compared("open", steps, (), self.other_answer(), choice), place
+        )
+
+    def skipping(self, place: int) -> Step:
+        """A later fact before the one that leads to it."""
+        skipped = self._skipped(place)
+        assert skipped is not None
+        return self._step(_STEP.sub(self._renumbered, self.ideal[skipped].text), skipped)
+
+    def repeating(self, place: int) -> Step:
+        """An accepted step once more."""
+        return replace(self.chance.choice(self.previous), number=len(self.previous) + 1)
+
+    def other_answer(self) -> str:
+        """The wrong answer that this question leads to; always the same one."""
+        answer = self.question.answer
+        if answer.lower() in ("yes", "no"):
+            return "no" if answer.lower() == "yes" else "yes"
+        sides = [] if self.checker.plan.kind == "sequential" else self._heads()
+        return next(
+            (name for name in sides if not self._is_answer(name)),
+            _another(self.question, answer, Random(self.question.id)),
+        )
+
+    def _heads(self) -> list[str]:
+        return [_BRACKETS.sub("", t.head) for item in self.items for t in item.triples]
+
+    def _is_answer(self, name: str) -> bool:
+        accepted = [self.question.answer, *self.question.aliases]
+        return any(normalize_answer(name) == normalize_answer(answer) for answer in accepted)
+
+    def _misread(self, item: Item, place: int, choice: int) -> str:
+        value = self.checker.claims.value_of(item)
+        other = _another(self.question, value, self.chance)
+        if item.sentence is not None:
+            return self.ideal[place].text.replace(value, other)
+        assert item.passage is not None
+        triples = [replace(t, tail=other) for t in item.triples]
+        return statements.cite(statements.state(triples, choice // 3), item.passage, choice)
+
+    def _skipped(self, place: int) -> int | None:
+        facts = self.checker.plan.facts
+        later = (n for n in facts if n > place and place in self.items[n].uses)
+        return next((n for n in later if not self._is_hidden(n)), None)
+
+    def _is_hidden(self, place: int) -> bool:
+        return place < len(self.items) and is_hidden(self.items[place], self.question)
+
+    def _renumbered(self, reference: re.Match[str]) -> str:
+        place = int(reference[1]) - 1
+        return f"Step {self.done.get(place, place + 1)}"
+
+    def _step(self, text: str, place: int) -> Step:
+        kind = self.ideal[place].kind
+        return Step(len(self.previous) + 1, " ".join(text.split()), kind)
+
+
+def _another(question: Question, value: str, chance: Random) -> str:
+    """A value of the same sort: another date or number, the subject of another passage."""
+    date = as_date(value)
+    if date and date.year:
+        return value.replace(str(abs(date.year)), str(abs(date.year) + chance.choice((3, 7, 11))))
+    number = re.search(r"\d+", value) if as_number(value) is not None else None
+    if number:
+        return value.replace(number[0], str(int(number[0]) + chance.choice((1, 4, 9))))
+    titles = [_BRACKETS.sub("", page.title) for page in question.passages if not page.is_gold]
+    words = set(normal_name(value).split())
+    others = [t for t in titles if not words & set(normal_name(t).split())]
+    return chance.choice(others) if others else f"{value} the Other"
+
+
+ROLES: Mapping[str, Callable[[Request, float, Random], str]] = {
+    generator.ROLE: _generate,
+    generator.FINAL_ROLE: _final_answer,
+    verifier.ROLE: _verify,
+}

@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from datasets import get_dataset_config_names, load_dataset
+
+from builders.steps import build as verifier_steps
+from builders.steps import features as step_features
+from builders.steps import leakage
+from builders.steps import shards as step_shards
+from builders.steps.build import VERIFIER_STEPS, build
+from builders.steps.collect import REFUSED, StepsBuild
+from builders.steps.composition import Composition
+from builders.verified.build import NOISE_LABELS, VERIFIED
+from builders.verified.build import build as build_verified
+from builders.verified.collect import Build
+from builders.verified.features import row_to_question
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from cards import cards
+from cards import verifier_steps as card
+from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.records import Passage
+from safe_stepwise.steps import parse_step
+from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
+from tests.makers.plausible import PlausibleMaker
+
+ROOT = Path(__file__).parents[2]
+CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("verified")
+    for split, rows, seed in (("train", 160, 11), ("validation", 60, 12)):
+        source = f"rows={rows},seed={seed},noise=0.15"
+        plan = Build("synthetic", source, split, output, AnnotationsTeacher, evaluation_size=8)
+        build_verified(plan, CARDS)
+    return output
+
+
+@pytest.fixture(scope="module")
+def made(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> StepsBuild:
+    """A finished build; the tests that use it only look."""
+    plan = plan_of(verified, tmp_path_factory.mktemp("made"))
+    build(plan, PlausibleMaker(), card.files)
+    return plan
+
+
+def plan_of(verified: Path, output: Path, rows: int = 400, **changes: Any) -> StepsBuild:
+    return StepsBuild(verified, output, Composition(rows, 120), **changes)
+
+
+def load(plan: StepsBuild, *config: str) -> Any:
+    cache = str(plan.output / "cache")
+    return load_dataset(str(plan.output / VERIFIER_STEPS), *config, cache_dir=cache)
+
+
+def record(plan: StepsBuild) -> dict[str, Any]:
+    file = plan.output / VERIFIER_STEPS / "statistics" / "verifier_steps.json"
+    return dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    files = [f for f in (output / VERIFIER_STEPS).rglob("*") if f.is_file()]
+    files.append(output / REFUSED)
+    return {file.relative_to(output).as_posix(): file.read_bytes() for file in files}
+
+
+# What comes out
+
+
+def test_every_config_opens_with_its_columns(made: StepsBuild) -> None:
+    folder = str(made.output / VERIFIER_STEPS)
+    assert set(get_dataset_config_names(folder)) == set(step_features.CONFIGS)
+    for config in step_features.CONFIGS:
+        opened = load(made, config)
+        assert set(opened) == {"train", "test"}
+        for rows in opened.values():
+            assert rows.features == step_features.config_features(config)
+    assert load(made)["train"].features == step_features.step_features()
+    assert " ".join(load(made)["train"].features) == (
+        "id benchmark question_id question passages previous_steps current_step step_kind "
+        "error_type error_category diagnosis guidance query origin position teacher"
+    )
+
+
+def test_rows_and_questions_are_what_was_asked_for(made: StepsBuild) -> None:
+    opened = load(made)
+    rows = [row for split in opened.values() for row in split]
+    assert len(rows) == len({row["id"] for row in rows}) == 400
+    assert len({row["question_id"] for row in rows}) == 120
+    names = opened["train"].features
+    origins = Counter(names["origin"].int2str(row["origin"]) for row in rows)
+    assert origins == {"ideal": 136, "injected": 264}
+    types = Counter(names["error_type"].int2str(row["error_type"]) for row in rows)
+    assert {types[entry.name] for entry in ERROR_TYPES} == {26, 27}
+    for row in rows:
+        name = names["error_type"].int2str(row["error_type"])
+        assert names["error_category"].int2str(row["error_category"]) == category(name)
+        step = parse_step(row["current_step"])
+        assert (step.number, step.kind) == (row["position"], row["step_kind"])
+        assert len(row["previous_steps"]) == row["position"] - 1
+        assert len(row["passages"]) == 10
+        assert row["query"] is None
+    assert made.work.exists() is False
+
+
+def test_prompts_are_the_loops_and_completions_parse(made: StepsBuild) -> None:
+    steps, pairs = load(made), load(made, "prompt_completion")
+    for split in ("train", "test"):
+        names = steps[split].features["error_type"]
+        assert steps[split]["id"] == pairs[split]["id"]
+        for row, pair in zip(steps[split], pairs[split], strict=True):
+            passages = [Passage(p["title"], (p["text"],)) for p in row["passages"]]
+            previous = [parse_step(text) for text in row["previous_steps"]]
+            current = parse_step(row["current_step"])
+            request = verifier_request(row["question"], passages, previous, current)
+            asked = [{"role": m.role, "content": m.content} for m in request.messages]
+            assert pair["prompt"] == asked
+            (turn,) = pair["completion"]
+            assert turn["role"] == "assistant"
+            feedback = parse_feedback(turn["content"])
+            assert feedback.error_type == names.int2str(row["error_type"])
+            assert (feedback.diagnosis, feedback.guidance) == (row["diagnosis"], row["guidance"])
+
+
+def test_missing_evidence_has_its_own_config_and_the_same_splits(made: StepsBuild) -> None:
+    steps, missing = load(made), load(made, "missing_evidence")
+    assert MISSING_EVIDENCE not in steps["train"].features["error_type"].names
+    for split in ("train", "test"):
+        names = missing[split].features["error_type"]
+        assert {names.int2str(n) for n in missing[split]["error_type"]} == {MISSING_EVIDENCE}
+        assert set(missing[split]["question_id"]) <= set(steps[split]["question_id"])
+        assert all(missing[split]["query"])
+
+
+def questions_of(verified: Path) -> dict[str, Any]:
+    found = {}
+    for split in ("train", "validation"):
+        folder = verified / VERIFIED / "data" / "synthetic_labeled"
+        for file in folder.glob(f"{split}-*.parquet"):
+            for row in pq.read_table(file).to_pylist():
+                found[row["id"]] = row_to_question(row, "synthetic", split)
+    return found
+
+
+def test_nothing_leaks_into_test_nor_from_the_evaluation_sample(
+    made: StepsBuild, verified: Path
+) -> None:
+    documents = {id_: leakage.document(q) for id_, q in questions_of(verified).items()}
+    opened = load(made)
+    train, test = set(opened["train"]["question_id"]), set(opened["test"]["question_id"])
+    assert train
+    assert test
+    for one, other in product(train, test):
+        assert not leakage.near(documents[one], documents[other])
+    sample = next((verified / VERIFIED / "data" / "synthetic_eval").glob("*.parquet"))
+    evaluated = pq.read_table(sample).column("id").to_pylist()
+    assert len(evaluated) == 8
+    for one, other in product(train | test, evaluated):
+        assert not leakage.near(documents[one], documents[other])
+    kept_out = record(made)["kept_out"]["synthetic"]
+    assert kept_out["questions"] >= 8
+    assert kept_out["rows"] > 8
+
+
+def test_the_record_adds_up(made: StepsBuild, verified: Path) -> None:
+    found = record(made)
+    assert found["rows"] == sum(s["rows"] for s in found["splits"].values()) == 400
+    assert sum(n for counts in found["positions"].values() for n in counts.values()) == 400
+    types = found["types"]["synthetic"].values()
+    assert sum(n for splits in types for n in splits.values()) == 400
+    trajectories = found["trajectories"]["synthetic"]
+    records = sorted((verified / VERIFIED / "statistics").glob("*.json"))
+    verified_rows = [json.loads(file.read_text())["verified"] for file in records]
+    assert trajectories == {"questions": sum(verified_rows), "passing": sum(verified_rows)}
+    refused = [json.loads(line) for line in (made.output / REFUSED).read_text().splitlines()]
+    reasons = Counter((r["error_type"], r["reason"].partition(":")[0]) for r in refused)
+    counted = {(t, r): n for t, found_ in found["refused"].items() for r, n in found_.items()}
+    assert counted == reasons
+    assert {build["split"] for build in found["verified"]} == {"train", "validation"}
+    assert found["lengths"]["method"] == "bytes"
+
+
+# Same bytes
+
+
+def test_same_bytes_for_any_number_of_workers(
+    made: StepsBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 30)
+    build(replace(made, output=tmp_path, workers=2), PlausibleMaker(), card.files)
+    assert contents(tmp_path) == contents(made.output)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from builders import step_collect, step_shards
+from builders.composition import Composition
+from builders.verifier_steps import build
+from cards import verifier_steps as card
+from tests.makers.plausible import PlausibleMaker
+step_collect.CHUNK_QUESTIONS = 20
+step_shards.code_digest = lambda: sys.argv[4]
+plan = step_collect.StepsBuild(Path(sys.argv[1]), Path(sys.argv[2]), Composition(400, 120))
+build(plan, PlausibleMaker(pause=float(sys.argv[3])), card.files)
+"""
+
+
+def test_killed_at_once_it_resumes_to_the_same_bytes(
+    made: StepsBuild, verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", KILLED, str(verified), str(tmp_path), "0.3"]
+    # Of this process, so that whoever edits a file while the tests run changes nothing.
+    command.append(step_shards.code_digest())
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    shards = tmp_path / ".work" / "verifier-steps" / "shards"
+    while len(list(shards.glob("*.jsonl.gz"))) < 2:
+        assert process.poll() is None, "the build ended before it could be killed"
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / VERIFIER_STEPS).exists()
+    kept = {file.name for file in shards.glob("*.jsonl.gz")}
+    assert 2 <= len(kept) < 9
+
+    asked: list[str] = []
+
+    class Counting(PlausibleMaker):
+        def make(self, question: Any, label: Any) -> Any:
+            asked.append(question.id)
+            return super().make(question, label)
+
+    monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 20)
+    made_by_now = len(kept) * 20
+    build(replace(made, output=tmp_path), Counting(), card.files)
+    assert len(asked) <= record(made)["trajectories"]["synthetic"]["questions"] - made_by_now + 20
+    assert contents(tmp_path) == contents(made.output)
+
+
+def test_a_torn_shard_is_made_again(made: StepsBuild, tmp_path: Path,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    plan = replace(made, output=tmp_path)
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verifier_steps, "choose", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build(plan, PlausibleMaker(), card.files)
+    first, *_ = sorted((plan.work / "shards").iterdir())
+    first.write_bytes(first.read_bytes()[:200])
+    build(plan, PlausibleMaker(), card.files)
+    assert contents(tmp_path) == contents(made.output)
+
+
+def test_a_second_build_replaces_the_first(made: StepsBuild, tmp_path: Path) -> None:
+    small = replace(made, output=tmp_path, composition=Composition(100))
+    build(small, PlausibleMaker(), card.files)
+    assert load(small)["train"].num_rows + load(small)["test"].num_rows == 100
+    build(replace(small, composition=made.composition), PlausibleMaker(), card.files)
+    assert contents(tmp_path) == contents(made.output)
+
+
+# What is refused
+
+
+def test_rows_that_are_not_valid_are_counted_rejects(made: StepsBuild, tmp_path: Path) -> None:
+    plan = replace(made, output=tmp_path)
+    build(plan, PlausibleMaker(broken="Nonsense"), card.files)
+    refused = record(plan)["refused"]
+    questions = record(plan)["trajectories"]["synthetic"]["questions"]
+    assert refused[""]["the same row again"] == questions
+    assert refused[""]["not a valid row"] == questions
+    lines = (plan.output / REFUSED).read_text().splitlines()
+    assert any("unknown label 'Nonsense'" in line for line in lines)
+
+
+def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
+    folder = verified / VERIFIED / "data" / "synthetic_labeled"
+    (file,) = folder.glob("train-*.parquet")
+    row = next(r for r in pq.read_table(file).to_pylist() if not r["noise_type"])
+    question, label = step_shards.prepared(row, "synthetic", "train", 0)
+    rows = PlausibleMaker().make(question, label).rows
+    twin = replace(
+        rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic")
+    )
+    kept, refused = step_shards._checked([*rows, twin])
+    assert {row.id for row in kept} == {row.id for row in rows[1:]}
+    assert {one.reason for one in refused} == {"two labels for one step: Correct, Off-topic"}
+
+
+def without_paths(verified: Path, output: Path) -> Path:
+    """A copy of the verified set in which every second path is empty."""
+    subprocess.run(["cp", "-r", str(verified), str(output)], check=True)
+    for file in (output / VERIFIED / "data" / "synthetic_labeled").glob("*.parquet"):
+        table = pq.read_table(file)
+        rows = table.to_pylist()
+        for row in rows[::2]:
+            row["reasoning_path"] = []
+        pq.write_table(type(table).from_pylist(rows, schema=table.schema), file)
+    return output
+
+
+def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: Path) -> None:
+    source = without_paths(verified, tmp_path / "verified")
+    plan = StepsBuild(source, tmp_path / "out", Composition(100))
+    statistics = build(plan, PlausibleMaker(), card.files)
+    seen = statistics.trajectories["synthetic"]
+    assert statistics.refused[""]["no path"] == seen["questions"] - seen["passing"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"composition": Composition(1_000_000)},
+            r"1,000,000 rows are wanted, but only [\d,]+ could",
+        ),
+        ({"composition": Composition(900, 900)}, r"900 questions are wanted, but only \d+"),
+        ({"benchmarks": ("musique",)}, "holds no musique, only synthetic"),
+        ({"version": "v9.0.0"}, r"is version v0\.1\.0, but this build is v9\.0\.0; add --version"),
+        ({"max_length": 10}, r"rows are longer than --max-length 10 tokens"),
+        ({"test_share": 0.0}, "a share lies between 0 and 1"),
+    ],
+)
+def test_mistakes_are_user_errors(
+    made: StepsBuild, tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    plan = replace(made, output=tmp_path, **changes)
+    with pytest.raises(UserError, match=expected):
+        build(plan, PlausibleMaker(), card.files)
+    assert not (tmp_path / VERIFIER_STEPS).exists()
+
+
+def test_folders_that_are_no_verified_set(made: StepsBuild, verified: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no safe-verified-multihop in it"):
+        build(
+            replace(made, verified=tmp_path / "no", output=tmp_path / "o"),
+            PlausibleMaker(),
+            card.files,
+        )
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", str(verified), str(copy)], check=True)
+    (file,) = (copy / VERIFIED / "data" / "synthetic_labeled").glob("train-*.parquet")
+    table = pq.read_table(file)
+    pq.write_table(table.drop_columns(["teacher"]), file)
+    plan = replace(made, verified=copy, output=tmp_path / "o")
+    with pytest.raises(UserError, match="has other columns than this code writes"):
+        build(plan, PlausibleMaker(), card.files)
+    file.write_bytes(b"PAR1 nonsense")
+    with pytest.raises(UserError, match="cannot be read"):
+        build(plan, PlausibleMaker(), card.files)
+
+
+def test_labels_of_other_code_are_only_a_warning(
+    made: StepsBuild, verified: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", str(verified), str(copy)], check=True)
+    file = copy / VERIFIED / "statistics" / "synthetic-train.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "code_sha256": "0" * 64}))
+    said: list[str] = []
+    plan = replace(made, verified=copy, output=tmp_path / "o", composition=Composition(50))
+    build(plan, PlausibleMaker(), card.files, said.append)
+    assert len(said) == 1
+    assert "other code than this one made the labels of synthetic train" in said[0]
+
+
+def test_a_fault_of_the_maker_names_the_chunk(made: StepsBuild, tmp_path: Path) -> None:
+    os.environ["PLAUSIBLE_FAULT"] = "1"
+    try:
+        with pytest.raises(ZeroDivisionError) as caught:
+            build(replace(made, output=tmp_path), PlausibleMaker(), card.files)
+    finally:
+        del os.environ["PLAUSIBLE_FAULT"]
+    assert "synthetic-train" in caught.value.__notes__[0]
+
+
+def test_the_pool_limits_what_is_tried(made: StepsBuild, tmp_path: Path) -> None:
+    plan = replace(made, output=tmp_path, composition=Composition(50), pool=15)
+    statistics = build(plan, PlausibleMaker(), card.files)
+    assert statistics.trajectories["synthetic"]["questions"] == 30

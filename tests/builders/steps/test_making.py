@@ -1,0 +1,219 @@
+"""Ideal trajectories and injected errors: on generated questions, and on real ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from builders.benchmarks import BENCHMARKS
+from builders.benchmarks.sources import chunks, decode
+from builders.steps.injection import Injector, inject, meant_and_found, wordings
+from builders.steps.making import AnnotationsMaker
+from builders.steps.rows import Made, StepRow
+from builders.steps.trajectories import TrajectoryError, checked
+from builders.synthetic import generate, parse_spec
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.steps import final_answer, format_step, parse_step
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
+
+NAMES = {entry.name for entry in ERROR_TYPES}
+
+
+@cache
+def synthetic() -> tuple[tuple[Question, Label], ...]:
+    made = generate(parse_spec("rows=200,seed=77,noise=0.0"), 0, 200, "train")
+    return tuple((question, label_of(question)) for question, _ in made)
+
+
+def label_of(question: Question) -> Label:
+    return asyncio.run(verify(question, AnnotationsTeacher()))
+
+
+@cache
+def made(seed: int = 0) -> tuple[Made, ...]:
+    return tuple(AnnotationsMaker(seed).make_all(synthetic()))
+
+
+def rows() -> list[StepRow]:
+    return [row for one in made() for row in one.rows]
+
+
+def test_nearly_every_sound_question_has_an_ideal_trajectory() -> None:
+    with_one = sum(any(row.origin == "ideal" for row in one.rows) for one in made())
+    assert with_one >= 0.98 * len(synthetic())
+
+
+def test_ideal_steps_are_correct_cited_and_end_in_the_answer() -> None:
+    for row in (row for row in rows() if row.origin == "ideal"):
+        assert row.feedback.error_type == CORRECT
+        assert parse_step(format_step(row.step)) == row.step
+        if row.step.kind == "Attribution":
+            assert len(read_step(row.step.text).cited) == 1
+        if row.step.kind == "Final Answer":
+            assert final_answer(row.step) == row.question.answer
+            assert row.step.number == len(row.previous) + 1
+
+
+def test_all_types_are_injected_and_none_twice_at_a_position() -> None:
+    injected = [row for row in rows() if row.origin == "injected"]
+    types = Counter(row.feedback.error_type for row in injected)
+    assert set(types) == NAMES | {MISSING_EVIDENCE}
+    keys = [(r.question.id, r.feedback.error_type, r.step.number) for r in injected]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_checker_agrees_with_every_injected_row() -> None:
+    labels = {question.id: label for question, label in synthetic()}
+    for row in rows():
+        if row.feedback.error_type == MISSING_EVIDENCE:
+            continue
+        label = labels[row.question.id]
+        checker = Checker(row.question, label.reasoning_path, label.knowledge_graph)
+        found = checker.check(row.previous, row.step)
+        assert found == row.feedback
+
+
+def test_a_row_holds_diagnosis_and_one_action() -> None:
+    for row in rows():
+        assert row.feedback.diagnosis.strip()
+        assert row.feedback.guidance.strip()
+        assert "{" not in row.step.text + row.feedback.diagnosis + row.feedback.guidance
+
+
+def test_the_seed_decides() -> None:
+    assert made(0) == tuple(AnnotationsMaker(0).make_all(synthetic()))
+    assert [r.step for r in rows()] != [r.step for one in made(1) for r in one.rows]
+
+
+def test_missing_evidence_is_really_missing() -> None:
+    labels = {question.id: label for question, label in synthetic()}
+    found = [row for row in rows() if row.feedback.error_type == MISSING_EVIDENCE]
+    assert found
+    for row in found:
+        whole = next(q for q, _ in synthetic() if q.id == row.question.id)
+        assert len(row.question.passages) == len(whole.passages) - 1
+        assert row.feedback.query
+        label = labels[row.question.id]
+        (gone,) = set(whole.passages) - set(row.question.passages)
+        assert any(whole.passages[(t.passage or 0) - 1] == gone for t in label.reasoning_path)
+        for step in row.previous:
+            for number in read_step(step.text).cited:
+                assert 1 <= number <= len(row.question.passages)
+
+
+def a_trajectory() -> tuple[Checker, tuple[Step, ...]]:
+    question, label = next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2)
+    checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+    return checker, write_trajectory(checker, 0)
+
+
+def test_an_unchanged_step_is_refused_with_its_reason() -> None:
+    checker, ideal = a_trajectory()
+    text = ideal[0].text.replace("{", "")
+    words = {**wordings(), "Contradictory": {"other_value": [text], "misquoted": [text]}}
+    made_rows, refused = inject(checker, ideal, 0, "test", words)
+    assert not any(
+        r.feedback.error_type == "Contradictory" and r.step.number == 1 for r in made_rows
+    )
+    reasons = {r.position: r.reason for r in refused if r.error_type == "Contradictory"}
+    assert reasons[1] == "the step is the ideal one"
+
+
+def test_what_the_checker_denies_is_refused_with_what_it_says() -> None:
+    checker, ideal = a_trajectory()
+    words = {**wordings(), "Off-topic": {"elsewhere": ["Next, we should see about it."]}}
+    _, refused = inject(checker, ideal, 0, "test", words)
+    assert {r.reason for r in refused if r.error_type == "Off-topic"} == {
+        "the checker finds Inefficiency"
+    }
+
+
+def test_a_trajectory_with_an_error_is_not_kept() -> None:
+    checker, ideal = a_trajectory()
+    with pytest.raises(TrajectoryError, match="finds Premature Attribution"):
+        checked(checker, [Step(1, ideal[1].text, "Attribution"), *ideal[1:]])
+    with pytest.raises(TrajectoryError, match="can't pass"):
+        checked(checker, [Step(1, "According to Passage 1, it is so.", "Attribution"), *ideal[1:]])
+
+
+def test_a_question_without_a_path_is_a_counted_refusal() -> None:
+    question, label = synthetic()[0]
+    empty = Label("none", "", (), (), "test")
+    (one,) = AnnotationsMaker().make_all([(question, empty)])
+    assert not one.rows
+    assert [r.reason for r in one.refused] == ["no plan: no path"]
+    assert label.reasoning_path
+
+
+def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
+    """Recall by type on held-back wordings, nothing left out; README and notes have the table."""
+    import yaml
+
+    held_back = Path(__file__).with_name("held_back_injections.yaml")
+    words = yaml.safe_load(held_back.read_text(encoding="utf-8"))
+    meant: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for question, label in synthetic():
+        checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+        ideal = write_trajectory(checker, 3)
+        try:
+            checked(checker, ideal)
+        except TrajectoryError:
+            continue
+        for wanted, found in meant_and_found(checker, ideal, 3, words):
+            meant[wanted] += 1
+            right[wanted] += wanted == found
+    for name in NAMES - {"Off-topic"}:  # it abstains on a third of those: see NOTES.md
+        assert right[name] >= 0.9 * meant[name], name
+
+
+def test_proposals_fit_the_position() -> None:
+    checker, ideal = a_trajectory()
+    injector = Injector(checker, ideal, 0, wordings())
+    last = len(ideal)
+    assert not list(injector.propose("Redundancy", 1))
+    assert not list(injector.propose("Contradictory", last))
+    assert not list(injector.propose("Overthinking", 1))
+    assert list(injector.propose("Wrong Conclusion", last))
+
+
+# ---------------------------------------------------------------------------------- real questions
+
+FILES = ("hotpotqa", "2wikimultihopqa", "musique")
+
+
+def real(data: Path, benchmark: str) -> Iterator[tuple[Question, Label]]:
+    for name, split in (("train", "train"), ("dev", "validation")):
+        for chunk in chunks(str(data / f"{benchmark}_{name}.jsonl"), split, size=500, limit=None):
+            for raw in chunk.rows:
+                try:
+                    question = BENCHMARKS[benchmark].parse(decode(raw), split)
+                except RowError:
+                    continue
+                label = label_of(question)
+                if label.noise_type == "none":
+                    yield question, label
+
+
+@pytest.mark.parametrize(("benchmark", "trajectories", "steps"), [
+    ("hotpotqa", 1200, 20_000), ("2wikimultihopqa", 520, 11_000), ("musique", 148, 3_000),
+])  # fmt: skip
+def test_real_questions(real_data: Path, benchmark: str, trajectories: int, steps: int) -> None:
+    found = AnnotationsMaker().make_all(list(real(real_data, benchmark)))
+    kept = [one for one in found if one.rows]
+    assert len(kept) >= trajectories
+    every = [row for one in kept for row in one.rows]
+    assert len(every) >= steps
+    assert {row.feedback.error_type for row in every} >= NAMES | {CORRECT}
+    assert all(one.rows or one.refused for one in found), "a question was lost"

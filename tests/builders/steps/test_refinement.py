@@ -1,0 +1,380 @@
+"""Refinement: what a verifier gets wrong is found, labelled right, and told by pattern."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders.steps import refinement
+from builders.steps.questions import open_verified, prepared, rows
+from builders.steps.refinement import (
+    REFINED,
+    STATISTICS,
+    Case,
+    Pattern,
+    Refinement,
+    RefinementStatistics,
+    in_turn,
+    line_of,
+    read_refined,
+    refine,
+)
+from builders.steps.rows import StepRow
+from builders.verified import features
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.errors import UserError
+from safe_stepwise.open import open_engine
+from safe_stepwise.records import (
+    Feedback,
+    Hop,
+    Passage,
+    Question,
+    Step,
+    SupportingFact,
+    Triple,
+)
+from safe_stepwise.taxonomy import labels
+from scripts import build_verified, refine_verifier_steps
+
+GENERATOR = "symbolic:error_rate=0.3,seed=1"
+POOR = "symbolic:error_rate=0.3,seed=2"
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verified")
+    for split, number in (("train", 150), ("validation", 20)):
+        build_verified.main(
+            f"--benchmark synthetic --input rows={number},seed=3,noise=0.1 --split {split} "
+            f"--teacher annotations --output {folder} --workers 1".split()
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mined(
+    verified: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, RefinementStatistics]:
+    output = tmp_path_factory.mktemp("refined")
+    return output, run(verified, output)
+
+
+def run(
+    verified: Path,
+    output: Path,
+    verifier: str = POOR,
+    teacher: str | None = None,
+    cache: ResponseCache | None = None,
+    **changes: object,
+) -> RefinementStatistics:
+    plan = Refinement(verified, output, rows=60, **changes)  # type: ignore[arg-type]
+    generator, judge = (Client(open_engine(spec), cache) for spec in (GENERATOR, verifier))
+    return refine(plan, generator, judge, Client(open_engine(teacher), cache) if teacher else None)
+
+
+def checkers(verified: Path) -> Iterator[Checker]:
+    for row in rows(open_verified(verified, "v0.1.0"), "synthetic", "train", None, 0):
+        question, label = prepared(row, "synthetic", "train", 0)
+        yield Checker(question, label.reasoning_path, label.knowledge_graph)
+
+
+# ------------------------------------------------------------------------------------------ mining
+
+
+def test_a_verifier_without_errors_is_never_contradicted(verified: Path, tmp_path: Path) -> None:
+    found = run(verified, tmp_path, "symbolic")
+    assert found.checked > 300
+    assert (found.disagreements, found.mining_rate, found.rows) == (0, 0, 0)
+    assert read_refined(tmp_path / REFINED) == []
+
+
+def test_the_mining_rate_is_what_was_put_in(mined: tuple[Path, RefinementStatistics]) -> None:
+    found = mined[1]
+    assert found.checked > 500
+    assert found.mining_rate == pytest.approx(0.3, abs=0.05)
+    assert found.questions["run"] > 100
+    assert "failed" not in found.questions
+    assert found.checked == found.tries["checked"]
+    assert sum(c["disagreements"] for c in found.clusters) == found.disagreements
+    assert sum(c["rows"] for c in found.clusters) == found.rows == 60
+    assert all(c["verifier"] != c["checker"] for c in found.clusters)
+    assert all(0 < c["mining_rate"] <= 1 for c in found.clusters)
+
+
+def test_rows_have_the_checkers_label(
+    mined: tuple[Path, RefinementStatistics], verified: Path
+) -> None:
+    by_question = {checker.question.id: checker for checker in checkers(verified)}
+    found = read_refined(mined[0] / REFINED)
+    assert len(found) == len({row.id for row in found}) == 60
+    for row in found:
+        checker = by_question[row.question.id]
+        assert row.question.passages == checker.question.passages
+        assert row.feedback == checker.check(row.previous, row.step)
+        assert (row.origin, row.teacher) == ("refined", "annotations")
+
+
+def test_rows_are_spread_over_the_patterns(mined: tuple[Path, RefinementStatistics]) -> None:
+    clusters = mined[1].clusters
+    most = max(c["rows"] for c in clusters)
+    short = [c for c in clusters if c["rows"] < most - 1]
+    assert all(c["rows"] == c["disagreements"] for c in short)
+
+
+def test_patterns_take_turns() -> None:
+    question = Question("q", "musique", "train", "Where?", "Oru")
+    step, verdict = Step(1, "x", "Logical"), Feedback("Correct", "", "")
+    patterns = [Pattern("a", "b", "Logical", kind) for kind in ("x", "x", "x", "y")]
+    cases = [
+        Case(question, (), replace(step, text=f"{n}"), verdict, pattern)
+        for n, pattern in enumerate(patterns)
+    ]
+    assert [case.step.text for case in in_turn(cases)] == ["0", "3", "1", "2"]
+
+
+def test_the_record_says_what_was_simulated(mined: tuple[Path, RefinementStatistics]) -> None:
+    record = json.loads((mined[0] / STATISTICS).read_text())
+    assert record["simulated"] is True
+    assert record["generator"] == "symbolic:error_rate=0.3,seed=1 (simulated)"
+    assert record["mining_rate"] == mined[1].mining_rate
+    assert record["limits"]["max_steps"] == 10
+
+
+def test_nothing_like_the_evaluation_is_mined(
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same question under another id counts, too."""
+    drawn = [checker.question for checker in checkers(verified)]
+    copies = [replace(drawn[0], id="another"), drawn[1]]
+    monkeypatch.setattr(refinement, "evaluation_questions", lambda _: iter(copies))
+    found = run(verified, tmp_path)
+    assert found.questions["kept out"] >= 2
+    kept = {drawn[0].id, drawn[1].id}
+    assert not kept & {row.question.id for row in read_refined(tmp_path / REFINED)}
+
+
+# ------------------------------------------------------------------------------ teachers, resuming
+
+
+def test_a_teacher_that_the_checker_does_not_bear_out_is_refused(
+    verified: Path, tmp_path: Path
+) -> None:
+    found = run(verified, tmp_path, teacher="symbolic:error_rate=0.4,seed=5", limit=60)
+    refused = found.refused["teacher and checker differ"]
+    assert refused > 10
+    by_question = {checker.question.id: checker for checker in checkers(verified)}
+    made = read_refined(tmp_path / REFINED)
+    assert len(made) == found.rows > 20
+    for row in made:
+        said = by_question[row.question.id].check(row.previous, row.step)
+        assert said is not None
+        assert row.feedback.error_type == said.error_type
+        assert row.teacher.startswith("symbolic:error_rate=0.4,seed=5 (simulated) prompts ")
+
+
+def test_what_a_teacher_mumbles_is_refused_with_its_reason(verified: Path, tmp_path: Path) -> None:
+    plan = Refinement(verified, tmp_path, rows=10, limit=20)
+    teacher = Client(MockEngine(lambda request: "Well."))
+    found = refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), teacher)
+    assert found.rows == 0
+    assert list(found.refused) == ["the teacher's reply cannot be read"]
+    assert found.refused.popitem()[1] == found.disagreements
+
+
+class Counted(MockEngine):
+    """Answers as another engine does, and counts; from some call on it is killed."""
+
+    def __init__(self, spec: str, calls: list[int], last: int) -> None:
+        self.inner, self.calls, self.last = open_engine(spec), calls, last
+        self.name, self.identity = self.inner.name, self.inner.identity
+
+    async def generate(self, requests):  # type: ignore[no-untyped-def]
+        if len(self.calls) >= self.last:
+            raise KeyboardInterrupt
+        self.calls.append(1)
+        return await self.inner.generate(requests)
+
+
+def test_a_killed_run_goes_on_from_the_cache_to_the_same_bytes(
+    verified: Path, tmp_path: Path
+) -> None:
+    def attempt(name: str, calls: list[int], last: int, cache: ResponseCache) -> bytes:
+        plan = Refinement(verified, tmp_path / name, rows=10, limit=20, at_once=5)
+        clients = [Client(Counted(spec, calls, last), cache) for spec in (GENERATOR, POOR)]
+        refine(plan, *clients, None)
+        return b"".join((plan.output / file).read_bytes() for file in (REFINED, STATISTICS))
+
+    whole: list[int] = []
+    cache = ResponseCache(tmp_path / "whole.sqlite")
+    straight = attempt("straight", whole, 10_000, cache)
+    cache.close()
+    calls: list[int] = []
+    cache = ResponseCache(tmp_path / "replies.sqlite")
+    with pytest.raises(KeyboardInterrupt):
+        attempt("resumed", calls, 60, cache)
+    assert not (tmp_path / "resumed" / REFINED).exists()
+    assert attempt("resumed", calls, 10_000, cache) == straight
+    cache.close()
+    assert len(calls) == len(whole)
+
+
+# ----------------------------------------------------------------------------------------- command
+
+
+def arguments(folder: Path, output: Path, **changes: str) -> list[str]:
+    options = {
+        "verified": str(folder),
+        "generator": GENERATOR,
+        "verifier": POOR,
+        "teacher": "annotations",
+        "rows": "20",
+        "output": str(output),
+        "limit": "30",
+        "cache": f"{output}.sqlite",
+        **changes,
+    }
+    return [part for name, value in options.items() for part in (f"--{name}", value)]
+
+
+def test_the_command_prints_the_mining_rate(
+    verified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refine_verifier_steps.main(arguments(verified, tmp_path / "out"))
+    said = capsys.readouterr().out
+    assert "mining rate: " in said
+    assert "simulated" in said
+    assert "refined.jsonl: 20 rows by annotations" in said
+    assert len(read_refined(tmp_path / "out" / REFINED)) == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"verifier": "symbolik"}, "--verifier: 'symbolik' names no engine; did you mean symbolic"),
+        ({"teacher": "annotation"}, "or use annotations"),
+        ({"rows": "0"}, "not a whole number"),
+        ({"benchmark": "musique"}, "holds no musique"),
+        ({"benchmark": "musik"}, "did you mean musique"),
+        ({"version": "v9.0.0"}, "is version v0.1.0"),
+        ({"verified": "/nowhere"}, "no safe-verified-multihop in it"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    verified: Path, tmp_path: Path, changes: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        refine_verifier_steps.main(arguments(verified, tmp_path / "out", **changes))
+
+
+def test_only_training_questions_will_do(tmp_path: Path) -> None:
+    build_verified.main(
+        f"--benchmark synthetic --input rows=20,seed=1 --split validation --teacher annotations "
+        f"--output {tmp_path} --workers 1".split()
+    )
+    with pytest.raises(UserError, match="holds no train split"):
+        run(tmp_path, tmp_path / "out")
+
+
+# ------------------------------------------------------------------------------------------- lines
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+WORD = st.text('abc é\u2028"\\', min_size=1, max_size=8).map(lambda text: f"x{text}x")
+QUESTIONS = st.builds(
+    Question,
+    id=TEXT,
+    benchmark=st.sampled_from(["musique", "hotpotqa"]),
+    split=st.just("train"),
+    question=TEXT,
+    answer=TEXT,
+    aliases=st.lists(TEXT, max_size=2).map(tuple),
+    kind=TEXT,
+    hops=st.integers(0, 4),
+    passages=st.lists(
+        st.builds(Passage, TEXT, st.lists(TEXT, max_size=2).map(tuple), st.booleans()), max_size=2
+    ).map(tuple),
+    supporting_facts=st.lists(st.builds(SupportingFact, TEXT, st.integers(0, 9)), max_size=2).map(
+        tuple
+    ),
+    evidence=st.lists(st.builds(Triple, TEXT, TEXT, TEXT), max_size=2).map(tuple),
+    decomposition=st.lists(
+        st.builds(Hop, TEXT, TEXT, st.none() | st.integers(1, 9)), max_size=2
+    ).map(tuple),
+)
+
+
+@st.composite
+def refined_rows(draw: st.DrawFn) -> StepRow:
+    number = draw(st.integers(1, 3))
+    kinds = st.sampled_from(["Attribution", "Logical"])
+    steps = [Step(n, draw(WORD), draw(kinds)) for n in range(1, number + 1)]
+    label = draw(st.sampled_from(labels()))
+    said = Feedback(label, draw(TEXT), draw(WORD))
+    return StepRow(draw(QUESTIONS), tuple(steps[:-1]), steps[-1], said, "refined", draw(TEXT))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(refined_rows(), max_size=3))
+def test_lines_give_the_rows_back(tmp_path: Path, made: list[StepRow]) -> None:
+    file = tmp_path / "refined.jsonl"
+    file.write_bytes("".join(map(line_of, made)).encode())
+    assert read_refined(file) == made
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line[: len(line) // 2],
+        lambda line: line.replace('"refined"', '"ideal"'),
+        lambda line: line.replace('"Correct"', '"Fine"'),
+        lambda line: line.replace('"step"', '"steps"'),
+        lambda line: line.replace('"number":1', '"number":4'),
+        lambda line: "",
+        lambda line: "[]",
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    question = Question("q", "musique", "train", "Where?", "Oru")
+    step = Step(1, "Oru lies on the Vel.", "Logical")
+    line = line_of(StepRow(question, (), step, Feedback("Correct", "", ""), "refined", "t"))
+    file = tmp_path / "refined.jsonl"
+    file.write_text(f"{line}{damage(line.strip())}\n{line}")
+    with pytest.raises(UserError, match=r"refined.jsonl, line 2: is no refined row"):
+        read_refined(file)
+
+
+def test_the_columns_of_a_line_are_those_of_the_verified_set(
+    mined: tuple[Path, RefinementStatistics],
+) -> None:
+    line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
+    assert set(line["question"]) == set(features.question_features())
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_refined(tmp_path / "none.jsonl")
+
+
+def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path: Path) -> None:
+    """What a teacher is asked has been asked of the verifier: one cache serves both."""
+    asked: list[Request] = []
+
+    def keep(request: Request) -> str:
+        asked.append(request)
+        return "{}"
+
+    plan = Refinement(verified, tmp_path, rows=5, limit=10)
+    judge = Client(open_engine(POOR))
+    refine(plan, Client(open_engine(GENERATOR)), judge, Client(MockEngine(keep)))
+    assert asked
+    assert {request.role for request in asked} == {"verify"}
+    assert all(request.schema is not None for request in asked)

@@ -1,0 +1,168 @@
+"""Chunks of steps: what is owed is made again, and rows of refinement join where they belong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.steps.questions import open_verified, prepared
+from builders.steps.questions import rows as verified_rows
+from builders.steps.rows import FAILED, Made, StepRow
+from builders.steps.shards import (
+    NOT_IN_POOL,
+    OTHER_PASSAGES,
+    StepShard,
+    process,
+    read_rows,
+    step_job,
+)
+from builders.verified.build import NOISE_LABELS, VERIFIED
+from builders.verified.build import build as build_verified
+from builders.verified.collect import Build
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from cards import cards
+from safe_stepwise.records import Feedback, Label, Passage, Question, Step
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from tests.makers.plausible import PlausibleMaker
+
+CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+
+
+@pytest.fixture(scope="module")
+def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Verified rows with a path."""
+    output = tmp_path_factory.mktemp("verified")
+    build_verified(Build("synthetic", "rows=12,seed=4", "train", output, AnnotationsTeacher), CARDS)
+    return list(verified_rows(open_verified(output, "v0.1.0"), "synthetic", "train", None, 0))
+
+
+def question_of(row: dict[str, Any], seed: int = 0) -> Question:
+    return prepared(row, "synthetic", "train", seed)[0]
+
+
+def refined(question: Question, text: str = "Oru is a town.", label: str = "Off-topic") -> StepRow:
+    step = Step(1, text, "Attribution")
+    return StepRow(question, (), step, Feedback(label, "Why.", "Then."), "refined", "someone")
+
+
+def made(chunk: list[dict[str, Any]], folder: Path, rows: list[StepRow]) -> StepShard:
+    return process(step_job("synthetic", "train", chunk, PlausibleMaker(), 0, folder, rows))
+
+
+# What failed
+
+
+@dataclass(frozen=True)
+class FlakyMaker(PlausibleMaker):
+    """Gets no reply for its first question, as long as there is something in ``failures``."""
+
+    failures: list[str] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+
+    def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
+        self.calls.append(len(questions))
+        found = super().make_all(questions)
+        if self.failures:
+            reason = f"{FAILED}: {self.failures.pop()}"
+            found[0] = Made((), (replace(found[0].refused[0], reason=reason),))
+        return found
+
+
+def test_a_chunk_in_which_a_request_failed_is_made_again(
+    chunk: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    maker = FlakyMaker(failures=["HTTP 500", "HTTP 503"])
+    job = step_job("synthetic", "train", chunk, maker, 0, tmp_path)
+    first, second, third, fourth = (process(job) for _ in range(4))
+    assert len(maker.calls) == 3
+    assert [shard.settled for shard in (first, second, third, fourth)] == [False, False, True, True]
+    assert [shard.cached for shard in (first, second, third, fourth)] == [False, False, False, True]
+    assert len(third.passing) == len(first.passing) + 1
+    assert fourth == replace(third, cached=True)
+
+
+# Rows of refinement
+
+
+def test_refined_rows_join_those_of_their_question(
+    chunk: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    row = refined(question_of(chunk[0]))
+    plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
+    assert plain.path != joined.path
+    assert {c.id for c in joined.candidates} == {c.id for c in plain.candidates} | {row.id}
+    assert (joined.refused, joined.passing) == (plain.refused, plain.passing)
+    assert list(read_rows(joined.path, {row.id})) == [row]
+    (candidate,) = (c for c in joined.candidates if c.id == row.id)
+    assert (candidate.origin, candidate.row_class) == ("refined", "refined")
+    assert (candidate.question, candidate.position) == (row.question.id, 1)
+
+
+def other_passages(question: Question) -> Question:
+    first, second, *rest = question.passages
+    return replace(question, passages=(second, first, *rest))
+
+
+def one_more(question: Question) -> Question:
+    return replace(question, passages=(*question.passages, Passage("Oru", ("Oru is a town.",))))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda q: refined(replace(q, id="elsewhere")), NOT_IN_POOL),
+        (lambda q: refined(other_passages(q)), OTHER_PASSAGES),
+        (lambda q: refined(one_more(q)), OTHER_PASSAGES),
+        (lambda q: refined(replace(q, question="Who?")), OTHER_PASSAGES),
+        (lambda q: refined(q, label=MISSING_EVIDENCE), f"a refined row says {MISSING_EVIDENCE}"),
+    ],
+)
+def test_refined_rows_that_do_not_fit_are_refused(
+    chunk: list[dict[str, Any]], tmp_path: Path, change: Any, reason: str
+) -> None:
+    row = change(question_of(chunk[0]))
+    plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
+    assert joined.candidates == plain.candidates
+    (more,) = set(joined.refused) - set(plain.refused)
+    assert (more.question_id, more.error_type) == (row.question.id, row.feedback.error_type)
+    assert (more.position, more.reason, more.text) == (1, reason, row.step.text)
+
+
+def test_passages_drawn_with_another_seed_are_refused(
+    chunk: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    joined = made(chunk, tmp_path, [refined(question_of(row, seed=1)) for row in chunk])
+    assert sum(one.reason == OTHER_PASSAGES for one in joined.refused) == len(chunk)
+
+
+def test_a_refined_row_takes_the_place_of_the_same_made_one(
+    chunk: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """It is as good, and that a verifier erred on it is worth knowing."""
+    plain = made(chunk, tmp_path, [])
+    ideal = next(c for c in plain.candidates if c.origin == "ideal")
+    (row,) = read_rows(plain.path, {ideal.id})
+    twin = replace(row, origin="refined", teacher="someone")
+    joined = made(chunk, tmp_path, [twin, twin])
+    assert len(joined.candidates) == len(plain.candidates)
+    (candidate,) = (c for c in joined.candidates if c.id == twin.id)
+    assert candidate.origin == "refined"
+    assert joined.passing == plain.passing
+    again = [one for one in joined.refused if one.reason == "the same row again"]
+    assert len(again) == 2
+
+
+def test_a_refined_row_of_another_label_is_refused_with_the_made_one(
+    chunk: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    plain = made(chunk, tmp_path, [])
+    ideal = next(c for c in plain.candidates if c.origin == "ideal")
+    (row,) = read_rows(plain.path, {ideal.id})
+    other = replace(row, origin="refined", feedback=Feedback("Off-topic", "Why.", "Then."))
+    joined = made(chunk, tmp_path, [other])
+    assert {c.id for c in joined.candidates} == {c.id for c in plain.candidates} - {row.id}
+    reasons = {one.reason for one in joined.refused if one.reason.startswith("two labels")}
+    assert reasons == {"two labels for one step: Correct, Off-topic"}

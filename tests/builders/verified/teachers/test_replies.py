@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.verified.teachers.replies import (
+    LONGEST_NAME,
+    MOST_TRIPLES,
+    UnreadableReply,
+    read_groups,
+    read_path,
+    read_triples,
+)
+from safe_stepwise.records import NOISE_TYPES, Triple
+
+ORU = Triple("Oru", "country", "Marn", None, 0)
+VEL = Triple("Vel", "crosses", "Oru", None, 1)
+BOTH = [
+    {"head": "Oru", "relation": "country", "tail": "Marn", "sentence": 0},
+    {"head": "Vel", "relation": "crosses", "tail": "Oru", "sentence": 1},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (json.dumps({"triples": BOTH}), "clean"),
+        (json.dumps(BOTH), "clean"),
+        (f"```json\n{json.dumps({'triples': BOTH}, indent=2)}\n```", "clean"),
+        (f"```\n{json.dumps(BOTH)}", "clean"),
+        (json.dumps([["Oru", "country", "Marn", 0], ["Vel", "crosses", "Oru", 1]]), "clean"),
+        (f"Here they are:\n{json.dumps({'triples': BOTH})}\nAnything else?", "salvaged"),
+        (json.dumps({"triples": BOTH})[:-2], "salvaged"),
+        (json.dumps({"triples": [*BOTH, {"head": "Vel", "rela": 1}]})[:-9], "salvaged"),
+        (json.dumps({"triples": BOTH}).replace("]", ",]"), "salvaged"),
+        (json.dumps({"facts": BOTH}), "salvaged"),
+        ("<think>{no}</think>" + json.dumps({"triples": BOTH}), "salvaged"),
+    ],
+)
+def test_triples_in_every_wrapping(text: str, kind: str) -> None:
+    found = read_triples(text)
+    assert found.triples == (ORU, VEL)
+    assert found.kind == kind
+
+
+def test_other_words_for_the_parts() -> None:
+    text = '{"triples": [{"subject": "Oru", "predicate": "located_in", "object": 7}]}'
+    assert read_triples(text).triples == (Triple("Oru", "located in", "7"),)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ["Oru", "country"],
+        ["Oru", "country", ""],
+        ["Oru", "country", None],
+        ["Oru", "country", ["Marn"]],
+        ["Oru", "country", True],
+        {"head": "Oru", "tail": "Marn"},
+        {"head": "Oru", "relation": {}, "tail": "Marn"},
+        "Oru – country – Marn",
+        None,
+        3,
+        ["Oru", "country", "M" * (LONGEST_NAME + 1)],
+    ],
+)
+def test_what_is_no_triple_is_left_out_and_counted(bad: object) -> None:
+    found = read_triples(json.dumps({"triples": [BOTH[0], bad, BOTH[1]]}))
+    assert found.triples == (ORU, VEL)
+    assert found.left_out == 1
+
+
+def test_repetition_without_end_is_cut() -> None:
+    many = [["Oru", "country", f"Marn {n}"] for n in range(MOST_TRIPLES + 50)]
+    found = read_triples(json.dumps(many))
+    assert len(found.triples) == MOST_TRIPLES
+    assert found.left_out == 50
+    assert read_triples(json.dumps(BOTH * 500)).triples == (ORU, VEL)
+
+
+def test_no_triples_is_an_answer() -> None:
+    assert read_triples('{"triples": []}').triples == ()
+    assert read_triples("[]").kind == "clean"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("Es gibt keine Fakten in diesem Absatz.", "no JSON"),
+        ("文章中没有事实。", "no JSON"),
+        ('{"triples": [{"head": "Oru', "broken"),
+        ("{{{{[[[[", "broken"),
+        ("null", "no JSON"),
+        ("####ANSWER: Marn", "no JSON"),
+    ],
+)
+def test_unreadable_triples(text: str, reason: str) -> None:
+    with pytest.raises(UnreadableReply, match=reason):
+        read_triples(text)
+
+
+# Groups
+
+
+def test_groups() -> None:
+    assert read_groups('{"groups": [["USA", "United States", "USA"], ["Oru"], [], [1, 2]]}') == (
+        (("USA", "United States"),),
+        "clean",
+    )
+    assert read_groups('Groups: [["USA", "United States"], ["Oru", "Or')[1] == "salvaged"
+    assert read_groups("[]") == ((), "clean")
+    with pytest.raises(UnreadableReply):
+        read_groups("None of them.")
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ('{"path": [2, 1], "verdict": "none", "explanation": "x"}', (2, 1)),
+        ('{"path": ["2", "T1", "#3"], "verdict": "None", "explanation": "x"}', (2, 1, 3)),
+        ('So: {"path": [2], "verdict": "none", "explanation": "x"} Done.', (2,)),
+        ('{"verdict": "none", "path": null}', ()),
+        (
+            'So {"path": [["Oru", "country", "Marn"]], "verdict": "none"}',
+            (Triple("Oru", "country", "Marn"),),
+        ),
+        (
+            '{"path": [{"head": "Oru", "relation": "country", "tail": "Marn"}], "verdict": "none"}',
+            (Triple("Oru", "country", "Marn"),),
+        ),
+    ],
+)
+def test_paths(text: str, steps: tuple[object, ...]) -> None:
+    path = read_path(text)
+    assert path.steps == steps
+    assert path.verdict == "none"
+
+
+@pytest.mark.parametrize("verdict", [n for n in NOISE_TYPES if n != "unparsed"])
+def test_every_verdict(verdict: str) -> None:
+    written = verdict.replace("_", " ").title()
+    assert read_path(json.dumps({"path": [], "verdict": written})).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("The path is complete.", "no JSON"),
+        ('{"path": [1], "verdict": "no', "broken"),
+        ('{"path": [1]}', "broken"),
+        ('{"path": [1], "verdict": "unparsed"}', "unknown verdict"),
+        ('{"path": [1], "verdict": "nonesuch"}', "unknown verdict 'nonesuch'"),
+        ('{"path": [1], "verdict": null}', "unknown verdict"),
+        ('{"path": "1, 2", "verdict": "none"}', "no list"),
+        ('{"path": [1.5], "verdict": "none"}', "neither"),
+        ('{"path": [true], "verdict": "none"}', "neither"),
+        ('{"path": [["Oru"]], "verdict": "none"}', "neither"),
+        ('{"path": [1], "verdict": "none"} {"path": [2], "verdict": "none"}', "different"),
+    ],
+)
+def test_unreadable_paths(text: str, reason: str) -> None:
+    with pytest.raises(UnreadableReply, match=reason):
+        read_path(text)
+
+
+# Anything
+
+
+JSONISH = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["triples", "groups", "path", "verdict", "head", "relation", "tail"])
+            | st.text(max_size=5),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+PIECES = st.lists(
+    st.sampled_from(
+        ['{"triples": [', '["a","b","c"]', "{", "}", "[", "]", '"', "\\", ",", "```json\n",
+         '"verdict": "none"', "<|im_end|>", "####ANSWER: x", "\ud800", "\0", "é", "9" * 5000]
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(st.text() | JSONISH.map(json.dumps) | PIECES.map("".join))
+def test_any_reply_is_read_or_refused(text: str) -> None:
+    for read in (read_triples, read_groups, read_path):
+        with suppress(UnreadableReply):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "{" * 100_000,
+        '{"' * 50_000,
+        '{"a": "' * 15_000,
+        '["a", ' * 16_000,
+        '{"path": [' * 10_000,
+        "\\" * 100_000,
+        '"\\' * 50_000,
+        "```" * 33_000,
+        json.dumps([["Oru", "country", "Marn"]] * 4_000),
+        "x" * 100_000,
+        '{"path": [[' + '"a",' * 25_000,
+        "{[" * 50_000,
+        "{[]" * 33_000,
+        "9" * 100_000,
+    ],
+)
+def test_a_long_reply_takes_time_in_proportion(text: str) -> None:
+    """Ten times the text, at most some thirty times the work: quadratic would be a hundred."""
+
+    def work(given: str) -> float:
+        start = time.process_time()
+        for read in (read_triples, read_groups, read_path):
+            with suppress(UnreadableReply):
+                read(given)
+        return time.process_time() - start
+
+    short, long = (min(work(part) for _ in range(3)) for part in (text[: len(text) // 10], text))
+    assert long < 30 * short + 0.05

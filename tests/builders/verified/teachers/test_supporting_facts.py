@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from safe_stepwise.records import Label, Passage, Question, SupportingFact
+
+DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
+ORS = Passage(
+    "Ors Velt", ("Ors Velt (1901 – 1970) was a director.", "He was born in Oru Marsh."), True
+)
+ILA = Passage("Ila Dell", ("Ila Dell (1899 – 1980) was a singer.", "She sang in Oru Marsh."), True)
+KARN = Passage("Karn", ("Karn is a river.", "It is short."), True)
+
+
+def label(text: str, answer: str, *gold: Passage, kind: str = "bridge") -> Label:
+    facts = tuple(SupportingFact(p.title, n) for p in gold for n in range(len(p.sentences)))
+    distractor = Passage("Marn", ("Marn is a country.", "Its capital is Po."))
+    question = Question(
+        "h1", "hotpotqa", "train", text, answer, kind=kind,
+        passages=(distractor, *gold), supporting_facts=facts,
+    )  # fmt: skip
+    return asyncio.run(verify(question, AnnotationsTeacher()))
+
+
+def test_linked_passages_that_hold_the_answer() -> None:
+    found = label("Where was the director of Dune Rain born?", "Oru Marsh", DUNE, ORS)
+    assert found.noise_type == "none"
+    assert [(t.head, t.tail, t.passage) for t in found.reasoning_path] == [
+        ("Dune Rain", "Ors Velt", 2),
+        ("Ors Velt", "Oru Marsh", 3),
+    ]
+    assert found.reasoning_path[1].sentence == 1
+    assert set(found.reasoning_path) <= set(found.knowledge_graph)
+
+
+def test_an_answer_that_is_a_passages_subject() -> None:
+    found = label("Who, born in Oru, directed Dune Rain?", "Ors Velt", DUNE, ORS)
+    assert found.noise_type == "none"
+    assert found.reasoning_path[-1].tail == "Ors Velt"
+
+
+def test_linked_by_a_third_thing() -> None:
+    found = label("Which singer sang where Ors Velt was born?", "Ila Dell", ORS, ILA)
+    assert found.noise_type == "none"
+    assert {t.tail for t in found.reasoning_path} == {"Oru Marsh"}
+
+
+def test_an_answer_that_stands_nowhere() -> None:
+    found = label("Where was the director of Dune Rain born?", "Marn", DUNE, ORS)
+    assert found.noise_type == "missing_evidence"
+    assert "“Marn”" in found.explanation
+    assert found.reasoning_path == ()
+
+
+def test_passages_that_nothing_links() -> None:
+    found = label("Where was the director of Dune Rain born?", "Oru Marsh", KARN, ORS)
+    assert found.noise_type == "missing_evidence"
+    assert "“Karn”" in found.explanation
+    assert "No link was found" in found.explanation
+
+
+def test_linked_by_part_of_a_name() -> None:
+    """ "Velt" for the director Ors Velt: a passage that names a subject by its surname alone."""
+    play = Passage("Cold Oru", ("Cold Oru is a play.", "Critics took it for Velt's best."), True)
+    found = label("Where was the author of Cold Oru born?", "Oru Marsh", play, ORS)
+    assert found.noise_type == "none"
+    assert ("Cold Oru", "Ors Velt") in {(t.head, t.tail) for t in found.reasoning_path}
+
+
+def test_a_common_noun_of_a_title_links_nothing() -> None:
+    club = Passage("Marn River Club", ("Marn River Club is a club.",), True)
+    play = Passage("Cold Oru", ("Cold Oru is a play about a River.",), True)
+    found = label("Which club played Cold Oru?", "Marn River Club", play, club)
+    assert found.noise_type == "missing_evidence"
+
+
+def test_every_triple_says_where_it_stands_and_none_is_about_itself() -> None:
+    found = label("Which singer sang where Ors Velt was born?", "Ila Dell", ORS, ILA)
+    assert all(t.passage and t.sentence is not None for t in found.knowledge_graph)
+    assert all(t.head != t.tail for t in found.knowledge_graph)
+
+
+@pytest.mark.parametrize("name", ["Vel", "Mar"])
+def test_a_name_inside_another_word_links_nothing(name: str) -> None:
+    river = Passage(name, ("It is a river.", "It is short."), True)
+    found = label("Where was the director of Dune Rain born?", "Oru Marsh", river, ORS)
+    assert found.noise_type == "missing_evidence"
+
+
+def test_no_gold_passage() -> None:
+    question = Question(
+        "h1", "hotpotqa", "train", "?", "Oru", kind="bridge",
+        supporting_facts=(SupportingFact("Oru", 0),),
+    )  # fmt: skip
+    found = asyncio.run(verify(question, AnnotationsTeacher()))
+    assert found.noise_type == "missing_evidence"
+
+
+# Comparisons
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("Who was born first, Ors Velt or Ila Dell?", "Ila Dell", "none"),
+        ("Who was born first, Ors Velt or Ila Dell?", "Ors Velt", "wrong_answer"),
+        ("Who died later, Ors Velt or Ila Dell?", "Ila Dell", "none"),
+        ("Who died later, Ors Velt or Ila Dell?", "Ors Velt", "wrong_answer"),
+        ("Who is older, Ors Velt or Ila Dell?", "Ila Dell", "none"),
+        # nothing that dates decide
+        ("Who was a singer, Ors Velt or Ila Dell?", "Ila Dell", "none"),
+        ("Were Ors Velt and Ila Dell both singers?", "no", "none"),
+    ],
+)
+def test_comparisons(text: str, answer: str, expected: str) -> None:
+    found = label(text, answer, ORS, ILA, kind="comparison")
+    assert found.noise_type == expected
+    assert {t.head for t in found.reasoning_path} == {"Ors Velt", "Ila Dell"}
+
+
+def test_dates_that_tie() -> None:
+    twin = Passage("Ila Dell", ("Ila Dell (1901 – 1980) was a singer.",), True)
+    text = "Who was born first, Ors Velt or Ila Dell?"
+    assert label(text, "Ila Dell", ORS, twin, kind="comparison").noise_type == "ambiguous_question"
+
+
+def test_a_date_on_one_side_only_decides_nothing() -> None:
+    undated = Passage("Ila Dell", ("Ila Dell was a singer.",), True)
+    text = "Who was born first, Ors Velt or Ila Dell?"
+    found = label(text, "Ors Velt", ORS, undated, kind="comparison")
+    assert found.noise_type == "none"
+    assert {t.relation for t in found.reasoning_path} == {"is described as"}
+
+
+def test_a_comparison_with_one_side() -> None:
+    found = label("Who is older, Ors Velt or Ila Dell?", "Ors Velt", ORS, kind="comparison")
+    assert found.noise_type == "missing_evidence"
+    assert "two branches" in found.explanation
+
+
+SENTENCES = st.lists(st.text(max_size=20) | st.just("Ana Vorr (1901 – 1970) was."), max_size=3)
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=8), SENTENCES), max_size=3),
+    st.text(max_size=20) | st.just("Who was born first, Ana or Ors?"),
+    st.text(max_size=8),
+    st.sampled_from(["bridge", "comparison", ""]),
+)
+def test_any_row_gets_a_label(
+    pages: list[tuple[str, list[str]]], text: str, answer: str, kind: str
+) -> None:
+    gold = [Passage(title, tuple(sentences), True) for title, sentences in pages]
+    found = label(text, answer, *gold, kind=kind)
+    assert found.explanation
+    assert set(found.reasoning_path) <= set(found.knowledge_graph)

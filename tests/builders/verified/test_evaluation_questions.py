@@ -1,0 +1,137 @@
+"""What can be evaluated on: verified folders, benchmark files, anyone's own rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from builders.synthetic import generate, parse_spec, to_row
+from builders.verified.evaluation_questions import read, without_last_gold
+from builders.verified.features import row_to_question
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Passage
+from scripts import build_verified
+
+OWN = {
+    "id": "a",
+    "question": "Where is Oru?",
+    "answer": "Marn",
+    "aliases": ["Republic of Marn"],
+    "passages": [{"title": "Oru", "text": "Oru is a town. It lies in Marn.", "is_gold": True}],
+}
+
+
+def lines(path: Path, *rows: object) -> str:
+    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("verified")
+    for split in ("train", "validation"):
+        spec = f"rows=60,seed=3,noise=0.1 --split {split} --output {output} --evaluation-size 20"
+        build_verified.main(f"--benchmark synthetic --teacher annotations --input {spec}".split())
+    return output
+
+
+def test_a_verified_folder_gives_its_sample(verified: Path) -> None:
+    found = read(str(verified))
+    (file,) = (verified / "safe-verified-multihop" / "data" / "synthetic_eval").iterdir()
+    rows = pq.read_table(file).to_pylist()
+    expected = tuple(row_to_question(row, "synthetic", "validation") for row in rows)
+    assert found.questions == expected
+    assert len(expected) == 20
+    inner = read(str(verified / "safe-verified-multihop"), ["synthetic"], limit=5)
+    assert inner.questions == expected[:5]
+    assert inner.digest == found.digest
+
+
+def test_another_split_gives_its_verified_rows_with_ten_passages(verified: Path) -> None:
+    found = read(str(verified), split="train", seed=4)
+    assert all(len(q.passages) <= 10 and q.split == "train" for q in found.questions)
+    assert 40 < len(found.questions) < 60
+    assert read(str(verified), split="train", seed=4) == found
+    assert read(str(verified), split="train", seed=5) != found
+
+
+def test_what_a_folder_lacks_is_said(verified: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no evaluation sample of musique"):
+        read(str(verified), ["musique"])
+    with pytest.raises(UserError, match="no safe-verified-multihop in it"):
+        read(str(tmp_path))
+
+
+def test_own_rows_need_little(tmp_path: Path) -> None:
+    short = {"question": "Where?", "references": ["Marn", "M."], "passages": ["Oru lies in Marn."]}
+    found = read(lines(tmp_path / "own.jsonl", OWN, short)).questions
+    assert found[0].passages == (Passage("Oru", ("Oru is a town.", "It lies in Marn."), True),)
+    assert (found[0].answer, found[0].aliases) == ("Marn", ("Republic of Marn",))
+    assert (found[1].answer, found[1].aliases, found[1].benchmark) == ("Marn", ("M.",), "custom")
+    assert len(found[1].id) == 64
+    assert read(str(tmp_path / "own.jsonl"), ["musique"]).questions[0].benchmark == "musique"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("{", "bad JSON"),
+        ("[1]", "not a JSON object"),
+        ({"question": "Where?"}, "no passages; a row is"),
+        ({**OWN, "id": "b", "question": " "}, "question is empty"),
+        ({**OWN, "id": "b", "answer": None}, "neither answer nor references"),
+        ({**OWN, "id": "b", "answer": 5}, "answer is no text: write it in quotation marks"),
+        ({**OWN, "id": "b", "references": []}, "references is empty"),
+        ({**OWN, "id": "b", "references": "Marn"}, "references is a string"),
+        ({**OWN, "id": "b", "passages": []}, "passages is empty"),
+        ({**OWN, "id": "b", "passages": [3]}, "passage 1 is neither"),
+        ({**OWN, "id": "b", "passages": [{"title": "x"}]}, "missing field 'text'"),
+        ({**OWN, "id": "b", "evidence": [{"head": "x"}]}, "evidence 1 has no"),
+        (OWN, "its id 'a' is that of an earlier row"),
+    ],
+)
+def test_a_bad_row_is_named_or_skipped(tmp_path: Path, row: object, reason: str) -> None:
+    file = lines(tmp_path / "own.jsonl", OWN, "", row, {**OWN, "id": "c"})
+    with pytest.raises(UserError, match=rf"own\.jsonl:3: .*{reason}") as caught:
+        read(file)
+    assert "\n" not in str(caught.value)
+    found = read(file, skip=True)
+    assert [q.id for q in found.questions] == ["a", "c"]
+    assert reason in found.skipped[0]
+
+
+def test_a_file_of_which_nothing_can_be_read_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="none of its rows"):
+        read(lines(tmp_path / "own.jsonl", {"a": 1}), skip=True)
+    with pytest.raises(UserError, match="one benchmark"):
+        read(lines(tmp_path / "own.jsonl", OWN), ["musique", "hotpotqa"])
+    with pytest.raises(UserError, match="no such file"):
+        read(str(tmp_path / "missing.jsonl"))
+
+
+def test_our_own_rows_keep_their_annotations(tmp_path: Path) -> None:
+    made = [q for q, _ in generate(parse_spec("rows=8,seed=2,noise=0"), split="validation")]
+    file = lines(tmp_path / "rows.jsonl", *(to_row(q, "none") for q in made))
+    assert read(file).questions == tuple(made)
+
+
+@pytest.mark.parametrize("name", ["hotpotqa", "2wikimultihopqa", "musique"])
+def test_real_rows_are_read_by_their_shape(real_data: Path, name: str) -> None:
+    found = read(str(real_data / f"{name}_dev.jsonl"), limit=40)
+    assert {q.benchmark for q in found.questions} == {name}
+    assert len(found.questions) == 40
+    assert all(len(q.passages) <= 10 and q.gold for q in found.questions)
+
+
+def test_without_its_last_gold_passage(tmp_path: Path) -> None:
+    (asked,) = read(lines(tmp_path / "own.jsonl", OWN)).questions
+    pages = (Passage("A", ("a",), True), Passage("B", ("b",)), Passage("C", ("c",), True))
+    asked = replace(asked, passages=(*pages, Passage("D", ("d",))))
+    less = without_last_gold(asked)
+    assert [page.title for page in less.passages] == ["A", "B", "D"]
+    assert without_last_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pyarrow as pa
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.verified import features
+from safe_stepwise.records import (
+    NOISE_TYPES,
+    Hop,
+    Label,
+    Passage,
+    Question,
+    SupportingFact,
+    Triple,
+)
+
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+number = st.integers(0, 99)
+passages = st.builds(Passage, text, st.lists(text, max_size=3).map(tuple), st.booleans())
+evidence = st.builds(Triple, text, text, text)
+questions = st.builds(
+    Question,
+    id=text,
+    benchmark=st.just("synthetic"),
+    split=st.just("train"),
+    question=text,
+    answer=text,
+    aliases=st.lists(text, max_size=2).map(tuple),
+    kind=text,
+    hops=number,
+    passages=st.lists(passages, max_size=3).map(tuple),
+    supporting_facts=st.lists(st.builds(SupportingFact, text, number), max_size=2).map(tuple),
+    evidence=st.lists(evidence, max_size=2).map(tuple),
+    decomposition=st.lists(st.builds(Hop, text, text, st.none() | number), max_size=2).map(tuple),
+)
+
+
+@given(questions)
+def test_question_survives_its_row_and_arrow(question: Question) -> None:
+    row = features.question_to_row(question)
+    table = pa.Table.from_pylist([row], schema=features.question_features().arrow_schema)
+    for read in (row, table.to_pylist()[0]):
+        assert features.row_to_question(read, "synthetic", "train") == question
+
+
+def test_columns_are_the_contract() -> None:
+    row = "id question answer aliases kind hops passages supporting_facts evidence decomposition"
+    label = "unverifiable noise_type explanation reasoning_path knowledge_graph teacher"
+    assert list(features.question_features()) == row.split()
+    assert list(features.labeled_features()) == [*row.split(), *label.split()]
+    assert list(features.noise_label_features()) == ["id", "question_sha256", *label.split()]
+    assert features.label_features()["noise_type"].names == list(NOISE_TYPES)
+
+
+def test_label_row_reads_back_by_name() -> None:
+    steps = (Triple("Oru", "country", "Marn", 2, 0), Triple("Vel", "crosses", "Oru", None, None))
+    label = Label("wrong_answer", "The passages say Marn.", steps[:1], steps, "annotations")
+    columns = features.label_features()
+    data = Dataset.from_list([features.label_to_row(label)], features=columns)
+    row = data[0]
+    assert columns["noise_type"].int2str(row["noise_type"]) == "wrong_answer"
+    assert row["unverifiable"] is True
+    assert row["reasoning_path"] == [
+        {"head": "Oru", "relation": "country", "tail": "Marn", "passage": 2}
+    ]
+    assert row["knowledge_graph"][1]["passage"] is None
+    assert row["knowledge_graph"][0]["sentence"] == 0
+
+
+def test_unparsed_is_not_unverifiable() -> None:
+    row = features.label_to_row(Label("unparsed", "No answer came.", (), (), "t"))
+    assert row["unverifiable"] is False
+    assert NOISE_TYPES[row["noise_type"]] == "unparsed"

@@ -1,0 +1,612 @@
+"""The page of traces: what it holds, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from builders.synthetic import generate, parse_spec
+from builders.verified.evaluation_questions import without_last_gold
+from evaluators.run.outcomes import (
+    QUESTIONS,
+    RESULTS,
+    TRAJECTORIES,
+    Asked,
+    Outcome,
+    read_outcomes,
+    read_questions,
+)
+from evaluators.traces.page import embedded, html, traces, worth, write
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import (
+    Attempt,
+    Feedback,
+    Passage,
+    Trajectory,
+    Usage,
+    canonical_json,
+)
+from safe_stepwise.store.files import write_lines
+from scripts import evaluate_stepwise
+from tests.makers.outcomes import outcome
+
+CHROMIUM = Path(os.environ.get("SAFE_STEPWISE_CHROMIUM", "/usr/bin/chromium"))
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+BREAKOUTS = (
+    "</script><script>window.pwned=1</script>",
+    '<img src=x onerror="window.pwned=1">',
+    "<!--<script>",
+    "javascript:window.pwned=1",
+    "\"'><svg onload=window.pwned=1>",
+    "a\u2028b\u2029c\u202ed\0e",
+    "{{ 7*7 }} ${7*7} &lt;b&gt;",
+    "__proto__",
+    "\ud800 half a pair",
+)
+HOSTILE = " ".join(BREAKOUTS)
+
+
+def store(folder: Path, outcomes: list[Outcome], asked: list[Asked] | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_lines(folder / TRAJECTORIES, (one.to_json() for one in outcomes))
+    if asked is not None:
+        write_lines(folder / QUESTIONS, (one.to_json() for one in asked))
+    return folder
+
+
+def paged(folder: Path) -> Path:
+    write(folder, folder / "traces.html")
+    return folder / "traces.html"
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the loop did without a model: two generators, all methods, evidence missing.
+
+    Half of the questions are said to be of another benchmark.
+    """
+    root = tmp_path_factory.mktemp("evaluation")
+    made = [q for q, _ in generate(parse_spec("rows=12,noise=0"), split="validation")]
+    pages = [{"title": p.title, "text": p.text} for question in made for p in question.passages]
+    (root / "corpus.jsonl").write_text("".join(json.dumps(p) + "\n" for p in pages))
+    rows = (canonical_json(without_last_gold(question)) for question in made)
+    write_lines(root / "questions.jsonl", rows)
+    evaluate_stepwise.main(
+        [
+            f"--questions={root / 'questions.jsonl'}", f"--corpus={root / 'corpus.jsonl'}",
+            "--method=no_verification", "--method=self_verification", "--method=safe",
+            "--generator=symbolic:error_rate=0.4", "--generator=symbolic:error_rate=0.1,seed=4",
+            "--verifier=symbolic", "--judge=symbolic",
+            f"--output={root / 'out'}", f"--cache={root / 'cache.sqlite'}",
+        ]
+    )  # fmt: skip
+    folder = root / "out"
+    asked = [replace(q, benchmark=named(q.id)) for q in read_questions(folder)]
+    store(
+        folder, [replace(o, benchmark=named(o.question_id)) for o in read_outcomes(folder)], asked
+    )
+    return folder
+
+
+def named(question: str) -> str:
+    return "odd" if int(question.rpartition("-")[2]) % 2 else "even"
+
+
+@pytest.fixture(scope="module")
+def browser(evaluation: Path) -> Iterator[Any]:
+    # After the evaluation: no other event loop can run in this thread while Playwright's does.
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright ([dev])")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no Chromium at {CHROMIUM} (set SAFE_STEPWISE_CHROMIUM)")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page; at the end nothing was fetched, said to the console or shown as a dialog."""
+    complaints: list[str] = []
+    pages = []
+
+    def opened(file: Path, fragment: str = "", **options: Any) -> Any:
+        page = browser.new_page(**{"viewport": {"width": 1400, "height": 900}, **options})
+        address = file.as_uri()
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda asked: asked.url.partition("#")[0] != address and complaints.append(asked.url),
+        )
+        page.goto(address + fragment)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        assert page.evaluate("window.pwned") is None
+        page.close()
+    assert not complaints
+
+
+@pytest.fixture(scope="module")
+def page_file(evaluation: Path) -> Path:
+    return paged(evaluation)
+
+
+def counted(page: Any) -> tuple[int, int]:
+    """Trajectories and questions that the page says it shows."""
+    text = page.locator("#count").inner_text()
+    if text == "Nothing fits these filters.":
+        return 0, 0
+    found = re.fullmatch(r"([\d,]+) of [\d,]+ trajectories, ([\d,]+) of [\d,]+ questions", text)
+    assert found, text
+    return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
+
+
+def until(page: Any, text: str) -> None:
+    """Wait for the count to say so: the search begins when the typing has ended."""
+    page.locator("#count", has_text=re.compile(f"^{text}")).wait_for()
+
+
+def choose(page: Any, label: str, start: str) -> None:
+    select = page.get_by_label(label, exact=True)
+    options = select.locator("option").all_text_contents()
+    select.select_option(label=next(text for text in options if text.startswith(f"{start} (")))
+
+
+def address(one: Outcome) -> str:
+    """The documented form of a deep link."""
+    parts = (one.benchmark, one.question_id, one.generator, one.verifier, one.method,
+             one.max_steps, one.max_retries)  # fmt: skip
+    return "#" + "/".join(quote(str(part), safe="!'()*~") for part in parts)
+
+
+# ------------------------------------------------------------------------------------ in a browser
+
+
+@pytest.mark.parametrize(
+    ("label", "choice", "fits"),
+    [
+        ("Benchmark", "odd", lambda o: o.benchmark == "odd"),
+        ("Method", "SAFE", lambda o: o.method == "safe"),
+        ("Generator", "symbolic:error_rate=0.4", lambda o: "0.4" in o.generator),
+        ("Error type", "Missing Evidence", lambda o: "Missing Evidence" in errors(o)),
+        ("Error type", "Contradictory", lambda o: "Contradictory" in errors(o)),
+        ("Outcome", "right", lambda o: o.verdict == "correct"),
+        ("Outcome", "wrong", lambda o: o.verdict == "incorrect"),
+    ],
+)
+def test_each_filter_shows_what_fits(
+    visit: Callable[..., Any],
+    page_file: Path,
+    evaluation: Path,
+    label: str,
+    choice: str,
+    fits: Callable[[Outcome], bool],
+) -> None:
+    found = [*read_outcomes(evaluation)]
+    wanted = [one for one in found if fits(one)]
+    assert 0 < len(wanted) < len(found)
+    page = visit(page_file)
+    full = next(o.generator for o in wanted) if label == "Generator" else choice
+    choose(page, label, full)
+    asked = {(one.benchmark, one.question_id) for one in wanted}
+    assert counted(page) == (len(wanted), len(asked))
+    assert page.locator("#list li").count() == len(asked)
+    assert page.locator("#list .badge:not(.dim)").count() == len(wanted)
+    total = page.locator("#table tr.all td").first.inner_text()
+    assert total == f"{len(wanted):,}"
+    page.get_by_role("button", name="Clear").click()
+    assert counted(page)[0] == len(found)
+
+
+def errors(one: Outcome) -> set[str]:
+    return {a.feedback.error_type for a in one.trajectory.attempts if a.feedback}
+
+
+def test_filters_go_together_and_search_reads_every_text(
+    visit: Callable[..., Any], page_file: Path, evaluation: Path
+) -> None:
+    found = [*read_outcomes(evaluation)]
+    asked = [*read_questions(evaluation)]
+    tries = [a for o in found for a in o.trajectory.attempts if a.feedback and not a.accepted]
+    said = tries[0].feedback
+    assert said
+    page = visit(page_file)
+    search = page.get_by_label("Search")
+    for text in (tries[0].text, said.diagnosis.upper(), asked[3].question, asked[0].id):
+        fitting = [o for o in found if text.lower() in words(o, asked).lower()]
+        assert 0 < len(fitting) < len(found)
+        search.fill(f" {text} ")
+        until(page, f"{len(fitting)} of {len(found)} trajectories")
+    choose(page, "Method", "No verification")
+    assert counted(page) == (2, 1)
+    search.fill("no such words")
+    until(page, "Nothing fits")
+    assert counted(page) == (0, 0)
+    assert page.locator("#list li").count() == 0
+
+
+def words(one: Outcome, asked: list[Asked]) -> str:
+    texts = [one.trajectory.answer]
+    for question in asked:
+        if question.id == one.question_id:
+            texts += [question.id, question.question, *question.references]
+    for attempt in one.trajectory.attempts:
+        said = attempt.feedback
+        parts = (said.error_type, said.diagnosis, said.guidance, said.query or "") if said else ()
+        texts += [attempt.text, *parts]
+    return "\n".join(texts)
+
+
+def test_details_hold_all_that_was_recorded(
+    visit: Callable[..., Any], page_file: Path, evaluation: Path
+) -> None:
+    asked = {q.id: q for q in read_questions(evaluation)}
+    one = next(
+        o
+        for o in read_outcomes(evaluation)
+        if o.method == "safe" and any(a.retrieved for a in o.trajectory.attempts)
+    )
+    question, attempts = asked[one.question_id], one.trajectory.attempts
+    page = visit(page_file, address(one))
+    details = page.locator("#details")
+    assert details.locator("h2").inner_text() == question.question
+    shown = details.inner_text()
+    for text in (*question.references, one.judge, one.generator, one.verifier, one.question_id):
+        assert text in shown
+    assert details.locator("dd strong").inner_text() == one.trajectory.answer
+    cards = details.locator(".attempt").all()
+    assert len(cards) == len(attempts) > len(one.trajectory.steps)
+    for card, attempt in zip(cards, attempts, strict=True):
+        text = card.inner_text()
+        said = attempt.feedback
+        assert said
+        for part in (attempt.text, said.error_type, said.diagnosis, said.guidance, said.query):
+            assert (part or "") in text
+        assert f"Step {attempt.number}" in card.locator("header b").inner_text()
+        fate = card.locator(".fate").inner_text()
+        assert fate.startswith("accepted" if attempt.accepted else "rejected")
+        for passage in attempt.retrieved:
+            assert passage.title in text
+    retrieved = [p for a in attempts for p in a.retrieved]
+    passages = details.locator(".passage")
+    assert passages.count() == len(question.passages) + len(retrieved)
+    assert details.locator(".tag.gold").count() == sum(p.is_gold for p in question.passages)
+    assert details.locator(".tag.retrieved").count() == len(retrieved)
+    assert not passages.nth(0).locator("p").is_visible()
+    details.get_by_role("button", name="Open all").click()
+    texts = passages.locator("p").all_inner_texts()
+    assert texts == [p.text for p in (*question.passages, *retrieved)]
+    details.get_by_role("button", name="Close all").click()
+    details.locator(".said .reference").first.click()
+    assert details.locator(".passage[open]").count() == 1
+
+
+def test_other_methods_are_one_click_away_and_links_lead_back(
+    visit: Callable[..., Any], page_file: Path, evaluation: Path
+) -> None:
+    found = [*read_outcomes(evaluation)]
+    one = found[-1]
+    others = [o for o in found if o.question_id == one.question_id]
+    page = visit(page_file, address(one))
+    links = page.locator(".runs a")
+    assert links.count() == len(others) == 6
+    for place, other in enumerate(others):
+        links.nth(place).click()
+        assert page.evaluate("location.hash") == address(other)
+        assert page.locator("#details .attempt").count() == len(other.trajectory.attempts)
+        assert page.locator(".runs .chosen a").evaluate("e => e === document.activeElement")
+    page.go_back()
+    page.locator(".runs tr.chosen:nth-child(5)").wait_for()
+    assert page.evaluate("location.hash") == address(others[4])
+    page.evaluate("location.hash = '#no/such'")
+    page.get_by_role("alert").wait_for()
+
+
+def test_the_keys_walk_through_the_list(
+    visit: Callable[..., Any], page_file: Path, evaluation: Path
+) -> None:
+    texts = [q.question for q in read_questions(evaluation)]
+    page = visit(page_file)
+    headline = page.locator("#details h2")
+    assert headline.inner_text() == texts[0]
+    page.locator(".runs a").nth(2).click()
+    page.locator("#list a").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    assert headline.inner_text() == texts[2]
+    assert page.locator("#list a[aria-current]").evaluate("e => e === document.activeElement")
+    assert "/safe/" in page.evaluate("location.hash")  # the method in view stays
+    for elsewhere in ("#filter-text", ".runs a:not([aria-current])"):
+        page.locator(elsewhere).first.press("ArrowDown")
+        assert headline.inner_text() == texts[2]
+    before = page.evaluate("location.hash")
+    page.locator(".skip").press("Enter")
+    assert page.locator("#details").evaluate("e => e === document.activeElement")
+    assert page.evaluate("location.hash") == before
+    for _ in range(len(texts)):
+        page.evaluate("move(1)")
+    assert headline.inner_text() == texts[-1]
+
+
+def test_totals_are_those_of_the_results(
+    visit: Callable[..., Any], page_file: Path, evaluation: Path
+) -> None:
+    page = visit(page_file)
+    rows = page.locator("#table tr.system").all()
+    runs = json.loads((evaluation / RESULTS).read_bytes())["runs"]
+    for row, run in zip(rows, runs, strict=True):
+        cells = row.locator("td").all_inner_texts()
+        whole = run["all"]
+        percents = [100 * whole[name] for name in ("exact_match", "f1", "accuracy")]
+        values = [*percents, whole["calls_per_question"], whole["steps_per_question"]]
+        assert cells[0] == str(whole["questions"])
+        assert [float(cell) for cell in cells[5:10]] == pytest.approx(values, abs=0.0501)
+    banner = page.locator("#simulated")
+    assert banner.is_visible()
+    assert "Simulated. An engine without a model took part here" in banner.inner_text()
+    page.get_by_text("Settings of the evaluation").click()
+    assert "questions_sha256" in page.locator("#settings").inner_text()
+
+
+def test_hostile_material_is_shown_as_text(visit: Callable[..., Any], tmp_path: Path) -> None:
+    page = visit(paged(hostile(tmp_path / "<b>out")))
+    seen = page.evaluate("document.getElementById('details').textContent")
+    # What is not seen, yet changes how all behind it is shown, is named.
+    hidden = {char: f"⟨U+{ord(char):04X}⟩" for char in "\0\u2028\u2029\u202e\ud800"}
+    assert seen.count(HOSTILE.translate(str.maketrans(hidden))) >= 16
+    assert page.locator("img, svg, iframe, object, embed, link, base").count() == 0
+    assert page.locator("script").count() == 2
+    links = page.locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert links
+    assert all(link.startswith("#") for link in links)
+    for label in ("Benchmark", "Generator", "Error type"):
+        page.get_by_label(label, exact=True).select_option(index=1)
+        assert counted(page) == (1, 1)
+    page.locator("#list a").click()
+    page.reload()
+    assert page.locator("#details .attempt").count() == 2
+    assert page.title() == "Traces: <b>out"
+
+
+def hostile(folder: Path) -> Path:
+    passage = Passage(HOSTILE, (HOSTILE,), True)
+    usage = Usage(9, 4, 1)
+    said = Feedback(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    attempts = (
+        Attempt(1, HOSTILE, said, False, usage, usage, (passage,), HOSTILE),
+        Attempt(1, HOSTILE, None, True),
+    )
+    one = outcome(
+        HOSTILE,
+        trajectory=Trajectory(HOSTILE, "safe", (), attempts, HOSTILE, "answered"),
+        benchmark=HOSTILE,
+        generator=HOSTILE,
+        verifier=HOSTILE,
+        judge=HOSTILE,
+    )
+    store(folder, [one], [Asked(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), (passage,))])
+    settings = {"settings": {HOSTILE: [HOSTILE, None, {HOSTILE: True}]}}
+    (folder / RESULTS).write_text(json.dumps(settings))
+    return folder
+
+
+def test_the_policy_of_the_page_forbids_network_and_foreign_scripts(
+    browser: Any, page_file: Path
+) -> None:
+    page = browser.new_page()
+    ended: dict[str, str | None] = {}
+    page.on("requestfinished", lambda request: ended.update({request.url: None}))
+    page.on("requestfailed", lambda request: ended.update({request.url: request.failure}))
+    page.goto(page_file.as_uri())
+    page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.pwned = 1";
+          const image = new Image();
+          image.src = "http://127.0.0.1:9/x.png";
+          document.body.append(script, image);
+          return fetch("http://127.0.0.1:9/").catch(() => 0);
+        }"""
+    )
+    assert page.evaluate("window.pwned") is None
+    own = page_file.as_uri()
+    assert ended[own] is None
+    assert {reason for url, reason in ended.items() if url != own} <= {"csp"}
+    page.close()
+
+
+def odd_ends() -> list[Outcome]:
+    usage, said = Usage(1_000, 600, 10), Usage(2_000, 1_500, 20)
+    wrong, right = Feedback("Unsupported", "d", "g"), Feedback("Correct", "d", "g")
+    unread = Feedback("Unread", "u", "w")
+
+    def ended(method: str, stop: Any, *attempts: Attempt) -> Trajectory:
+        answer = "" if stop == "failed" else "x"
+        return Trajectory("q", method, (), attempts, answer, stop)
+
+    forced = ended(
+        "safe",
+        "answered",
+        Attempt(1, "", Feedback("Malformed", "m", "n"), False, usage),
+        Attempt(1, "b", unread, False, usage, said, verdict='{"label": 1}'),
+        Attempt(1, "c", wrong, True, usage, said),
+        Attempt(2, "d", right, True, usage, said),
+    )
+    broken = ended("safe", "failed", Attempt(1, "b", None, False, usage))
+    late = ended(
+        "no_verification", "max_steps", Attempt(1, "a", None, True), Attempt(2, "x", None, True)
+    )
+    silent = ended("no_verification", "max_steps", Attempt(1, "x", None, False))
+    return [
+        outcome("q1", verdict=None, trajectory=forced),
+        outcome("q2", score=0.0, trajectory=broken),
+        outcome("q3", "no_verification", verdict="unscored", trajectory=late),
+        outcome("q4", "no_verification", score=0.0, verdict=None, trajectory=silent),
+        outcome("q5", max_retries=0),
+    ]
+
+
+def test_every_end_of_a_question_is_told_apart(visit: Callable[..., Any], tmp_path: Path) -> None:
+    ends = odd_ends()
+    assert [worth(one) for one in ends] == ["right", "failed", "unscored", "wrong", "right"]
+    page = visit(paged(store(tmp_path / "out", ends)))
+    notes = page.locator("#notes").inner_text()
+    assert "no questions.jsonl" in notes
+    assert "no results.json" in notes
+    assert "For 2 trajectories no judge was asked: right and wrong go by exact match." in notes
+    assert not page.locator("#simulated").is_visible()
+    choose(page, "Limits", "K=10, N=0")
+    assert counted(page) == (1, 1)
+    page.get_by_role("button", name="Clear").click()
+    fates = []
+    for one in ends:
+        page.evaluate("hash => { location.hash = hash; }", address(one))
+        page.locator("h2", has_text=one.question_id).wait_for()
+        fates.append(page.locator(".fate").all_inner_texts())
+        if one.question_id == "q1":
+            card = page.locator(".attempt").nth(1)
+            assert '{"label": 1}' in card.inner_text()
+            tokens = (
+                "Tokens · generator: 1,000 prompt (600 cached), 10 completion · verifier: 2,000"
+            )
+            assert tokens in card.inner_text()
+            assert (
+                "none asked: right and wrong go by exact match"
+                in page.locator(".facts").inner_text()
+            )
+            assert (
+                "4 calls, 4,000 prompt (2,400 cached), 40 completion"
+                in page.locator(".facts").inner_text()
+            )
+        if one.question_id == "q2":
+            assert page.locator(".broken").is_visible()
+    assert fates == [
+        ["rejected", "rejected", "accepted: retries used up", "accepted"],
+        ["not verified: the request failed"],
+        ["accepted, not verified", "accepted: asked for as the answer"],
+        ["holds no answer"],
+        [],
+    ]
+
+
+def test_a_long_list_comes_in_parts(visit: Callable[..., Any], tmp_path: Path) -> None:
+    many = [outcome(f"q{n}") for n in range(450)]
+    page = visit(paged(store(tmp_path / "out", many)), address(many[420]))
+    link = page.locator("#list a[aria-current]")
+    assert "q420" in link.inner_text()
+    page.goto(page.url.partition("#")[0])
+    assert page.locator("#list li").count() < 450
+    page.locator("#list li").last.scroll_into_view_if_needed()
+    page.locator("#list li:nth-child(400)").wait_for()
+    page.locator("#list li").last.scroll_into_view_if_needed()
+    page.locator("#list li:nth-child(450)").wait_for()
+    assert not page.locator("#more").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_colour_schemes(
+    visit: Callable[..., Any], tmp_path: Path, scheme: str
+) -> None:
+    """WCAG 2.2, 1.4.3: a contrast of 4.5 or more, for every text on the page."""
+    page = visit(paged(hostile(tmp_path / "out")), color_scheme=scheme)
+    choose(page, "Outcome", "right")
+    worst = page.evaluate(
+        """() => {
+          const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+          const part = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+          const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+          const behind = (e) => {
+            for (; e; e = e.parentElement) {
+              const colour = rgb(getComputedStyle(e).backgroundColor);
+              if (colour.length === 3 || colour[3] === 1) return colour;
+            }
+            return [255, 255, 255];
+          };
+          let worst = [99, ""];
+          for (const e of document.querySelectorAll("body *:not(script)")) {
+            const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+            if (!own || !e.checkVisibility()) continue;
+            const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+            const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            if (contrast < worst[0]) worst = [contrast, e.outerHTML.slice(0, 80)];
+          }
+          return worst;
+        }"""
+    )
+    assert worst[0] >= 4.5, worst
+
+
+def test_the_page_fits_a_narrow_screen(visit: Callable[..., Any], page_file: Path) -> None:
+    page = visit(page_file, viewport={"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+# ------------------------------------------------------------------------------- without a browser
+
+
+@pytest.mark.parametrize("text", BREAKOUTS)
+def test_no_text_ends_the_element_that_carries_it(text: str) -> None:
+    made = embedded({text: [text]})
+    assert not set(made) & set("<>&\u2028\u2029\0")
+    assert json.loads(made) == {text: [text]}
+
+
+def test_same_folder_same_bytes(evaluation: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        write(evaluation, tmp_path / name / "page.html")
+    assert (tmp_path / "a/page.html").read_bytes() == (tmp_path / "b/page.html").read_bytes()
+    page = html(traces(evaluation))
+    assert str(evaluation) not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
+    ("part", "changed"),
+    [
+        ('"exact_match":1.0', '"exact_match":"much"'),
+        ('"exact_match":1.0', '"exact_match":NaN'),
+        ('"max_steps":10', '"max_steps":"ten"'),
+        ('"prompt":1000', '"prompt":"many"'),
+        ('"attempts":[', '"attempts":[7,'),
+    ],
+)
+def test_a_line_of_the_wrong_kind_is_named(tmp_path: Path, part: str, changed: str) -> None:
+    folder = store(tmp_path, odd_ends()[:1] * 2)
+    first, second = (folder / TRAJECTORIES).read_text().splitlines()
+    assert part in second
+    (folder / TRAJECTORIES).write_text(f"{first}\n{second.replace(part, changed)}\n")
+    with pytest.raises(UserError, match=r"trajectories.jsonl, line 2: cannot be read .*anew"):
+        traces(folder)
+
+
+@pytest.mark.parametrize("line", ["{", '{"benchmark": 1}'])
+def test_a_question_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> None:
+    folder = store(tmp_path, odd_ends())
+    (folder / QUESTIONS).write_text(f"{line}\n")
+    with pytest.raises(UserError, match=r"questions.jsonl, line 1: cannot be read"):
+        traces(folder)
+
+
+def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
+    folder = store(tmp_path, odd_ends())
+    for text in ("{", "[]", '{"settings": 3}'):
+        (folder / RESULTS).write_text(text)
+        with pytest.raises(UserError, match=r"results.json: cannot be read"):
+            traces(folder)

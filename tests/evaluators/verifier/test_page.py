@@ -1,0 +1,85 @@
+"""The page and the confusion matrix: what stands on them, and that names can't break them."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tests.evaluators.test_verifier_runs import cases_of
+
+from evaluators.verifier.page import confusion_csv, confusion_png, title_of
+from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
+from evaluators.verifier.report import files, results
+from evaluators.verifier.runs import Reply, Run, constant
+from safe_stepwise.records import Usage
+
+STEPS = {
+    "name": "ns/steps",
+    "revision": None,
+    "version": "v1",
+    "simulated": False,
+    "sha256": {},
+    "split": "test",
+    "limit": None,
+    "max_tokens": 739,
+    "prompt_sha256": "0" * 64,
+}
+
+
+def page_of(name: str, simulated: bool = False, reply: Reply | None = None) -> str:
+    cases, asked = cases_of()
+    said = reply or Reply("Correct", "{}", usage=Usage(1000, 250, 10))
+    run = Run(name, "verifier", simulated, dict.fromkeys(asked, said))
+    runs = [run, constant("Correct", "no error ever", asked)]
+    return files(results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
+
+
+def test_it_says_how_long_a_reply_could_be() -> None:
+    assert "could have 739 tokens" in page_of("m")
+
+
+def test_it_says_what_was_measured() -> None:
+    page = page_of("openai:m")
+    assert "2 rows of 1 questions: split `test` of `ns/steps`; 1 trajectories with an error" in page
+    assert "| verifier | openai:m | 0.500 [" in page
+    assert "| no error ever | always Correct | 0.500 [" in page
+    assert "| verifier | 2 | 2,000 | 25.0% | 20 |" in page
+    assert "imulated" not in page
+    assert "## Agreement" not in page  # nobody else was asked
+    assert "| Redundancy | Procedural | 1 | 0 | - | 0.000 | 0.000 |" in page
+
+
+def test_what_is_missing_is_said() -> None:
+    assert "- verifier: 2 rows unparsed." in page_of("m", reply=Reply(UNPARSED, "Well."))
+    assert "- verifier: 2 rows failed." in page_of("m", reply=Reply("failed"))
+
+
+def test_simulated_runs_say_so() -> None:
+    page = page_of("mine", simulated=True)
+    assert "> **Simulated**" in page
+    assert "| verifier | mine (simulated) |" in page
+    assert title_of({"name": "mock:1 (simulated)", "simulated": True}) == "mock:1 (simulated)"
+
+
+def test_a_name_cannot_break_a_table() -> None:
+    lines = page_of("a|b\n<script>$x$").splitlines()
+    assert "<script>" not in "".join(lines)
+    assert any(line.startswith("| verifier | a\\|b &lt;script>$x$ |") for line in lines)
+
+
+def test_the_matrix_as_a_table() -> None:
+    rows = list(csv.reader(io.StringIO(confusion_csv({"Correct": {"Off-topic": 3, UNPARSED: 1}}))))
+    assert rows[0] == ["gold", *OUTCOMES]
+    assert [row[0] for row in rows[1:]] == list(LABELS)
+    assert sum(int(cell) for row in rows[1:] for cell in row[1:]) == 4
+    assert rows[-1][0] == "Correct"
+    assert rows[-1][1 + OUTCOMES.index("Off-topic")] == "3"
+
+
+def test_the_matrix_as_a_picture() -> None:
+    counts = {"Correct": {"Off-topic": 3, "Correct": 2}}
+    first = confusion_png(counts, "m")
+    assert first.startswith(b"\x89PNG")
+    assert confusion_png(counts, "m") == first
+    assert confusion_png({"Correct": {"Correct": 5}}, "m") != first
+    confusion_png(counts, "a $broken_{formula \\x")

@@ -1,0 +1,281 @@
+"""The protocol on invented questions: each error type, the order of checks, what is left unsaid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
+from safe_stepwise.steps import parse_step
+from safe_stepwise.taxonomy import check_order
+
+PAGES = (
+    Passage(
+        "Dune Rain", ("Dune Rain is a 1951 film directed by Ors Velt.", "It won no prize."), True
+    ),
+    Passage("Oru", ("Oru is a town in Kelvia.",), False),
+    Passage("Ors Velt", ("Ors Velt was a director.", "He was born in Lake Oru."), True),
+    Passage("Silent Ford", ("Silent Ford is a 1962 film directed by Ana Vorr.",), True),
+    Passage("Ana Vorr", ("Ana Vorr (3 May 1901 – 1970) was a director.",), True),
+    Passage("Harbour Light", ("Harbour Light is a novel by Edo Marsh.",), False),
+)
+CHAIN = (
+    Triple("Dune Rain", "director", "Ors Velt", 1),
+    Triple("Ors Velt", "place of birth", "Lake Oru", 3),
+)
+COMPARED = (
+    Triple("Dune Rain", "publication date", "1951", 1),
+    Triple("Silent Ford", "publication date", "1962", 4),
+)
+
+
+def chain() -> Checker:
+    question = "Where was the director of Dune Rain born?"
+    return Checker(
+        Question("q", "musique", "train", question, "Lake Oru", passages=PAGES), CHAIN, CHAIN
+    )
+
+
+def comparison() -> Checker:
+    asked = "Which film came out first, Dune Rain or Silent Ford?"
+    question = Question(
+        "q", "2wikimultihopqa", "train", asked, "Dune Rain", (), "comparison", 2, PAGES
+    )
+    return Checker(question, COMPARED, COMPARED)
+
+
+def verdict(checker: Checker, previous: Sequence[str], text: str) -> str | None:
+    steps = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
+    found = checker.check(steps, parse_step(f"Step {len(steps) + 1}: {text}"))
+    return None if found is None else found.error_type
+
+
+DIRECTOR = "According to Passage 1, the director of Dune Rain is Ors Velt. (Attribution)"
+BORN = "Passage 3 states that Ors Velt (from Step 1) was born in Lake Oru. (Attribution)"
+CONCLUSION = "From Step 1 and Step 2 it follows that the question asks for Lake Oru. (Logical)"
+FIRST = "According to Passage 1, Dune Rain came out in 1951. (Attribution)"
+SECOND = "According to Passage 4, Silent Ford was released in 1962. (Attribution)"
+COMPARE = "1951 (Step 1) is earlier than 1962 (Step 2), so the answer is Dune Rain. (Logical)"
+
+
+@pytest.mark.parametrize(
+    ("previous", "text", "expected"),
+    [
+        ([], DIRECTOR, "Correct"),
+        ([], "Passage 1 tells us that Ors Velt directed Dune Rain. (Attribution)", "Correct"),
+        ([DIRECTOR], BORN, "Correct"),
+        ([DIRECTOR, BORN], CONCLUSION, "Correct"),
+        ([DIRECTOR, BORN], "####ANSWER: Lake Oru (Final Answer)", "Correct"),
+        ([DIRECTOR, BORN, CONCLUSION], "####ANSWER: Lake Oru (Final Answer)", "Correct"),
+        # procedural
+        (
+            [DIRECTOR, BORN],
+            "According to Passage 1, it won no prize. (Attribution)",
+            "Overthinking",
+        ),
+        ([DIRECTOR, BORN, CONCLUSION], DIRECTOR, "Overthinking"),
+        (
+            [],
+            "According to Passage 6, Harbour Light is a novel by Edo Marsh. (Attribution)",
+            "Off-topic",
+        ),
+        ([DIRECTOR], "Passage 3 says that Ors Velt was a director. (Attribution)", "Off-topic"),
+        ([DIRECTOR], DIRECTOR, "Redundancy"),
+        ([DIRECTOR], "As Step 1 shows, Ors Velt directed Dune Rain. (Attribution)", "Redundancy"),
+        ([], "Next, I need to find the director of Dune Rain. (Attribution)", "Inefficiency"),
+        ([DIRECTOR, BORN], "We should now put this together. (Logical)", "Inefficiency"),
+        # attribution
+        (
+            [],
+            "According to Passage 1, Dune Rain was directed by Edo Marsh. (Attribution)",
+            "Contradictory",
+        ),
+        (
+            [DIRECTOR],
+            "According to Passage 2, Ors Velt was born in Kelvia. (Attribution)",
+            "Contradictory",
+        ),
+        (
+            [DIRECTOR],
+            "According to Passage 2, Ors Velt was born in Lake Oru. (Attribution)",
+            "Unsupported",
+        ),
+        (
+            [],
+            "According to Passage 1, Dune Rain was produced by Ors Velt. (Attribution)",
+            "Unsupported",
+        ),
+        (
+            [],
+            "Passage 1 says that Dune Rain was praised by Ilka Brandt. (Attribution)",
+            "Unsupported",
+        ),
+        (
+            [],
+            "Passage 1 does not say who the director of Dune Rain is. (Attribution)",
+            "Information Miss",
+        ),
+        (
+            [],
+            "According to Passage 3, Ors Velt was born in Lake Oru. (Attribution)",
+            "Premature Attribution",
+        ),
+        (
+            [],
+            "Passage 3 says that the birthplace of Dune Rain's director is Lake Oru. (Attribution)",
+            "Premature Attribution",
+        ),
+        # logical, final answer
+        (
+            [DIRECTOR, BORN],
+            "From Step 1 and Step 2, the answer is Ors Velt. (Logical)",
+            "Logical Fallacy",
+        ),
+        (
+            [DIRECTOR],
+            "From Step 1, it follows that the answer is Lake Oru. (Logical)",
+            "Logical Fallacy",
+        ),
+        ([DIRECTOR, BORN], "####ANSWER: Ors Velt (Final Answer)", "Wrong Conclusion"),
+        ([DIRECTOR], "####ANSWER: Lake Oru (Final Answer)", "Wrong Conclusion"),
+        # nothing that could be proved
+        ([DIRECTOR, BORN], "####ANSWER: Lake Oru, Kelvia (Final Answer)", None),
+        ([], "According to Passage 1, Dune Rain is well made. (Attribution)", None),
+    ],
+)
+def test_chain(previous: list[str], text: str, expected: str | None) -> None:
+    assert verdict(chain(), previous, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("previous", "text", "expected"),
+    [
+        ([], SECOND, "Correct"),
+        ([FIRST, SECOND], COMPARE, "Correct"),
+        ([FIRST, SECOND], FIRST, "Redundancy"),
+        (
+            [FIRST, SECOND],
+            "1962 (Step 2) is earlier than 1951 (Step 1), so the answer is Silent Ford. (Logical)",
+            "Logical Fallacy",
+        ),
+        (
+            [FIRST, SECOND],
+            "1951 (Step 1) is later than 1962 (Step 2), so the answer is Dune Rain. (Logical)",
+            "Logical Fallacy",
+        ),
+        ([FIRST, SECOND, COMPARE], "####ANSWER: Silent Ford (Final Answer)", "Wrong Conclusion"),
+        (
+            [FIRST],
+            "According to Passage 4, Silent Ford came out in 1951. (Attribution)",
+            "Contradictory",
+        ),
+    ],
+)
+def test_comparison(previous: list[str], text: str, expected: str | None) -> None:
+    assert verdict(comparison(), previous, text) == expected
+
+
+def test_the_first_error_in_order_is_the_label() -> None:
+    """After the goal is reached a false and repeated claim is Overthinking, not what else it is."""
+    false = "According to Passage 1, Dune Rain was directed by Edo Marsh. (Attribution)"
+    assert verdict(chain(), [DIRECTOR, BORN], false) == "Overthinking"
+
+
+def test_the_diagnosis_says_where_and_the_guidance_what_next() -> None:
+    false = "According to Passage 1, Dune Rain was directed by Edo Marsh. (Attribution)"
+    step = parse_step(f"Step 1: {false}")
+    found = chain().check([], step)
+    assert found is not None
+    assert "Passage 1" in found.diagnosis
+    assert "director of Dune Rain" in found.guidance
+    right = chain().check([], parse_step(f"Step 1: {DIRECTOR}"))
+    assert right is not None
+    assert "place of birth of Ors Velt" in right.guidance
+    assert "Lake Oru" not in right.guidance, "the guidance gives the answer away"
+
+
+def test_told_in_a_passages_own_words() -> None:
+    """HotpotQA has no triples: the supporting sentences are the facts."""
+    facts = (SupportingFact("Dune Rain", 0), SupportingFact("Ors Velt", 1))
+    asked = "Where was the director of Dune Rain born?"
+    question = Question(
+        "q", "hotpotqa", "train", asked, "Lake Oru", (), "bridge", 2, PAGES, facts
+    )  # fmt: skip
+    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), ())
+    told = "According to Passage 1, Dune Rain is a 1951 film directed by Ors Velt. (Attribution)"
+    born = "Passage 3 states: Ors Velt was born in Lake Oru. (Attribution)"
+    assert verdict(checker, [], told) == "Correct"
+    assert verdict(checker, [told], born) == "Correct"
+    assert verdict(checker, [], born) == "Premature Attribution"
+    assert verdict(checker, [told], told) == "Redundancy"
+    altered = (
+        "According to Passage 1, Dune Rain is a 1951 film directed by Edo Marsh. (Attribution)"
+    )
+    assert verdict(checker, [], altered) == "Contradictory"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [((), "no path"), ((Triple("A", "director", "B"),), "a hop without a passage")],
+)
+def test_no_plan_without_a_path(path: tuple[Triple, ...], reason: str) -> None:
+    question = Question("q", "musique", "train", "Who?", "B", passages=PAGES)
+    with pytest.raises(PlanError, match=reason):
+        Checker(question, path, path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "(", "Passage 99", "“", "####", "Step 1", "Passage 0 states that"]
+)
+def test_no_text_breaks_it(text: str) -> None:
+    for kind in ("Attribution", "Logical"):
+        chain().check([Step(1, text, kind)], Step(2, text * 3, kind))
+
+
+LIVES = (
+    Triple("Ors Velt", "date of birth", "3 May 1901", 1),
+    Triple("Ors Velt", "date of death", "1970", 1),
+    Triple("Ana Vorr", "date of birth", "1899", 2),
+    Triple("Ana Vorr", "date of death", "1960", 2),
+)
+LIFE_PAGES = (
+    Passage("Ors Velt", ("Ors Velt (3 May 1901 – 1970) was a poet.",), True),
+    Passage("Ana Vorr", ("Ana Vorr (1899 – 1960) was a poet.",), True),
+)
+TEXTS = (
+    "According to Passage 1, Ors Velt was born on 3 May 1901. (Attribution)",
+    "According to Passage 1, Ors Velt died in 1970. (Attribution)",
+    "By Step 1 and Step 2, Ors Velt lived for 68 years. (Logical)",
+    "By Step 1 and Step 2, Ors Velt lived for 98 years. (Logical)",
+    "According to Passage 2, Ana Vorr was born in 1899. (Attribution)",
+    "According to Passage 2, Ana Vorr died in 1960. (Attribution)",
+    "By Step 4 and Step 5, Ana Vorr lived for 61 years. (Logical)",
+    "68 years (Step 3) is longer than 61 years (Step 6), so the answer is Ors Velt. (Logical)",
+    "From Step 1 and Step 4, the answer is Ana Vorr. (Logical)",
+    "Let us go on. (Logical)",
+    "####ANSWER: Ors Velt (Final Answer)",
+    "####ANSWER: Ana Vorr (Final Answer)",
+)
+
+
+@given(st.lists(st.sampled_from(TEXTS), max_size=9), st.sampled_from(TEXTS))
+def test_any_order_of_steps_gets_a_verdict_in_order(previous: list[str], text: str) -> None:
+    """Whatever was accepted before: no crash, a label of the step's kind, words for it."""
+    asked = "Who lived longer, Ors Velt or Ana Vorr?"
+    question = Question(
+        "q", "2wikimultihopqa", "train", asked, "Ors Velt", (), "comparison", 2, LIFE_PAGES
+    )
+    checker = Checker(question, LIVES, LIVES)
+    steps = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
+    step = parse_step(f"Step {len(steps) + 1}: {text}")
+    found = checker.check(steps, step)
+    if found is not None:
+        assert found.error_type in ("Correct", *check_order(step.kind))
+        assert found.diagnosis
+        assert found.guidance
+        assert "{" not in found.diagnosis + found.guidance

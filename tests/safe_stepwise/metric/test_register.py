@@ -1,0 +1,98 @@
+"""The command that makes the bare name work: what it writes, what it says, what it removes."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from safe_stepwise import __version__
+from safe_stepwise.errors import UserError
+from safe_stepwise.metric import register
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    evaluate = pytest.importorskip("evaluate")
+    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", tmp_path / "modules")
+    monkeypatch.syspath_prepend(str(tmp_path))  # `evaluate` adds its folder: put the path back
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "modules" / "evaluate_modules" / "metrics"
+
+
+def test_the_shipped_module_is_that_of_the_space_folder() -> None:
+    shipped = ROOT / "safe_stepwise" / "space" / "safe_stepwise.py.txt"
+    folder = ROOT / "evaluators" / "safe_stepwise" / "safe_stepwise.py"
+    assert shipped.read_bytes() == folder.read_bytes(), f"cp {folder} {shipped}"
+    assert f'VERSION = "{__version__}"' in register.source()
+
+
+def test_it_writes_one_copy_and_checks_it(modules: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(UserError, match=r"not registered: run python -m safe_stepwise\.register"):
+        register.check()
+    register.main([])
+    (copy,) = modules.rglob("safe_stepwise.py")
+    assert copy.read_text(encoding="utf-8") == register.source()
+    assert copy.parent.parent == modules / "evaluate-metric--safe_stepwise"
+    assert len(copy.parent.name) == 64
+    for folder in (modules.parent, modules, copy.parents[1], copy.parent):
+        assert (folder / "__init__.py").is_file()
+    register.main(["--check"])
+    assert capsys.readouterr().out.count(str(copy)) == 2
+    register.main([])  # once more
+    assert list(modules.rglob("safe_stepwise.py")) == [copy]
+
+
+def test_it_takes_the_place_of_another_version(modules: Path) -> None:
+    other = modules / "evaluate-metric--safe_stepwise" / ("0" * 64) / "safe_stepwise.py"
+    other.parent.mkdir(parents=True)
+    other.write_text("VERSION = '0.0.9'\n")
+    later = time.time() + 1000
+    os.utime(other, (later, later))
+    with pytest.raises(UserError, match=r"is of another version than"):
+        register.check()
+    copy = register.register()
+    assert register.registered() == [copy]
+    assert register.check() == copy
+
+
+def test_a_file_in_the_working_directory_comes_first(tmp_path: Path) -> None:
+    register.register()
+    (tmp_path / "safe_stepwise").mkdir()
+    (tmp_path / "safe_stepwise" / "safe_stepwise.py").touch()
+    with pytest.raises(UserError, match="comes first in this directory: work in another one"):
+        register.check()
+
+
+def test_it_removes_its_copies_and_nothing_else(modules: Path) -> None:
+    copy = register.register()
+    neighbour = modules / "evaluate-metric--accuracy" / "accuracy.py"
+    neighbour.parent.mkdir()
+    neighbour.touch()
+    register.main(["--remove"])
+    assert not copy.exists()
+    assert neighbour.is_file()
+    assert register.remove() == 0
+
+
+def test_mistakes_are_one_line(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments in (["--now"], ["--check", "--remove"]):
+        with pytest.raises(UserError, match=r"see python -m safe_stepwise\.register --help"):
+            register.main(arguments)
+    modules.parent.parent.write_text("")  # a file in the place of the folder
+    with pytest.raises(UserError, match=r"cannot be written .*set HF_MODULES_CACHE") as refused:
+        register.main([])
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_the_help_says_what_happens(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        register.main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    for truth in ("working directory", "on the Hub", "HF_MODULES_CACHE", "after an upgrade"):
+        assert truth in told
