@@ -34,7 +34,7 @@ def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
 def parse(row: Mapping[str, Any], split: str) -> Question:
     """The Question of a ``to_row`` object, its truth unread. RowError when a field is unusable.
 
-    >>> from builders.benchmarks.synthetic import Spec, generate
+    >>> from builders.synthetic import Spec, generate
     >>> question, truth = next(generate(Spec(rows=1, seed=3)))
     >>> parse(to_row(question, truth), "validation") == question
     True

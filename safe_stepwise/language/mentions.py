@@ -132,7 +132,7 @@ _LEAD = 300
 def is_about(text: Text, name: str) -> bool:
     """Whether a passage's subject is ``name``: its title, or a name that its opening gives.
 
-    >>> from safe_stepwise.reading import read
+    >>> from safe_stepwise.language.reading import read
     >>> is_about(read(Passage("Ana Vorr (poet)", ("Ana Maria Vorr was a poet.",))), "Ana Vorr")
     True
     """

@@ -108,11 +108,11 @@ def check() -> Path:
         raise UserError(f"{nearer.resolve()} comes first in this directory: work in another one")
     copies = registered()
     if not copies:
-        raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.metric.register")
+        raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.register")
     if copies[0].read_text(encoding="utf-8") != source():
         raise UserError(
             f"{copies[0]} is of another version than {__version__}: "
-            "run python -m safe_stepwise.metric.register"
+            "run python -m safe_stepwise.register"
         )
     return copies[0]
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.evaluators.step_rows import row, step, write_set
-
 from evaluators.verifier.report import results
 from evaluators.verifier.runs import Reply, Run, constant
 from evaluators.verifier.step_set import read_cases, requests
+from tests.evaluators.verifier.step_rows import row, step, write_set
 
 HUB = {"name": "Qwen/Qwen3-8B", "revision": "b968826d9c46dd6066d109eabc6255188de91218"}
 

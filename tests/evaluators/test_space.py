@@ -133,7 +133,7 @@ from pathlib import Path
 
 def command(*arguments):
     sys.argv = ["register", *arguments]
-    runpy.run_module("safe_stepwise.metric.register", run_name="__main__")
+    runpy.run_module("safe_stepwise.register", run_name="__main__")
 
 command()
 import evaluate
@@ -226,7 +226,7 @@ def test_inside_its_own_folder_the_package_is_not_mistaken(tmp_path: Path) -> No
 
 BARELY = """
 import json
-from safe_stepwise.register import register
+from safe_stepwise.metric.register import register
 register()
 import evaluate
 print(json.dumps(evaluate.load("safe_stepwise", "loop").config_name))

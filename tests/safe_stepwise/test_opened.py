@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from safe_stepwise.engines import session
+import safe_stepwise.open as session
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.symbolic import SymbolicEngine
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.evaluators.step_rows import row, step, write_set
 
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
@@ -25,6 +24,7 @@ from safe_stepwise.store import progress as bars
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main
 from scripts.step_annotations import with_annotations
+from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.servers.openai_server import MockServer
 
 ROOT = Path(__file__).parents[2]

@@ -37,7 +37,7 @@ from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
 from tests.makers.plausible import PlausibleMaker
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 
 
@@ -209,9 +209,9 @@ def test_same_bytes_for_any_number_of_workers(
 KILLED = """
 import sys
 from pathlib import Path
-from builders import step_collect, step_shards
-from builders.composition import Composition
-from builders.verifier_steps import build
+from builders.steps import collect as step_collect, shards as step_shards
+from builders.steps.composition import Composition
+from builders.steps.build import build
 from cards import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
 step_collect.CHUNK_QUESTIONS = 20

@@ -29,7 +29,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SPEC = "rows=60,seed=5,noise=0.4"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SLOW = """
 import sys, time
 if any("spawn_main" in part for part in sys.orig_argv):

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.evaluators.step_rows import row, step, write_set
 
 from evaluators.verifier.quality import FAILED, UNPARSED, Walk
 from evaluators.verifier.runs import constant, run_verifier, standing
@@ -15,6 +14,7 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
+from tests.evaluators.verifier.step_rows import row, step, write_set
 
 FIRST, WRONG = step(1, "a."), step(2, "x.")
 VERDICT = '{"error_type": "off_topic", "diagnosis": "No.", "guidance": "Do."}'

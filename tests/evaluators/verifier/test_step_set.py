@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.evaluators.step_rows import row, step, write_set
 
 from builders.steps import features as step_features
 from builders.steps import rows as step_rows
@@ -24,6 +23,7 @@ from evaluators.verifier.step_set import (
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.steps import format_step
+from tests.evaluators.verifier.step_rows import row, step, write_set
 
 A, B, C = step(1, "a."), step(2, "b."), step(3, "c.", "Logical")
 X, END = step(2, "x."), step(4, "####ANSWER: Oru", "Final Answer")

@@ -12,7 +12,7 @@ from safe_stepwise import __version__
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric import register
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_shipped_module_is_that_of_the_space_folder() -> None:
-    shipped = ROOT / "safe_stepwise" / "space" / "safe_stepwise.py.txt"
+    shipped = ROOT / "safe_stepwise" / "metric" / "space" / "safe_stepwise.py.txt"
     folder = ROOT / "evaluators" / "safe_stepwise" / "safe_stepwise.py"
     assert shipped.read_bytes() == folder.read_bytes(), f"cp {folder} {shipped}"
     assert f'VERSION = "{__version__}"' in register.source()
