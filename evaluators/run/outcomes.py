@@ -1,4 +1,4 @@
-"""What a run of `evaluate_stepwise` wrote down: one outcome a question, generator and method.
+"""What a run of `evaluate_stepwise` wrote down: one outcome a question and system.
 
 ``trajectories.jsonl`` holds them, one canonical JSON object a line with the fields of `Outcome`;
 ``questions.jsonl`` what they were asked.
@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.loop import (
+    FINAL_ANSWER,
+    GENERATOR,
+    MALFORMED,
+    OUT_OF_STEPS,
+    VERIFIER,
+)
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -35,16 +43,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question, answered by one generator under one method, and what the answer is worth."""
+    """One question, answered by one method with its players, and what the answer is worth."""
 
     benchmark: str
-    generator: str
-    """The engine's name, without addresses; so is ``verifier``."""
-    verifier: str
-    """Empty with ``no_verification``; the generator's with ``self_verification``."""
     method: str
-    max_steps: int
-    max_retries: int
+    players: Mapping[str, str]
+    """The engines' names, without addresses, by the method's roles."""
+    options: Mapping[str, Any]
+    """The method's, by name."""
     question_id: str
     exact_match: float
     f1: float
@@ -68,7 +74,7 @@ class Outcome:
     def from_json(cls, line: str) -> Outcome:
         """The outcome that a line holds; ``ValueError`` for a line that is none."""
         try:
-            content = json.loads(line)
+            content = _of_today(json.loads(line))
             return cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no outcome: {type(error).__name__} {error}") from None
@@ -102,11 +108,15 @@ class Asked:
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
     """A trajectory from its JSON object."""
+    attempts, asked = content["attempts"], content["stop_reason"] == OUT_OF_STEPS
     return Trajectory(
         **{
             **content,
             "steps": tuple(Step(**step) for step in content["steps"]),
-            "attempts": tuple(_attempt(attempt) for attempt in content["attempts"]),
+            "attempts": tuple(
+                _attempt(attempt, is_last_call=asked and n == len(attempts))
+                for n, attempt in enumerate(attempts, 1)
+            ),
         }
     )
 
@@ -150,14 +160,29 @@ def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
         raise UserError(f"{file}: is not UTF-8; make it anew") from None
 
 
-def _attempt(content: Mapping[str, Any]) -> Attempt:
-    said = content["feedback"]
+def _of_today(content: dict[str, Any]) -> dict[str, Any]:
+    """An outcome of before methods had roles and options of their own, as one of today."""
+    if "players" in content:
+        return content
+    roles = METHODS[content["method"]].roles
+    named = {role: content.pop(role) for role in ("generator", "verifier")}
+    options = {name: content.pop(name) for name in ("max_steps", "max_retries")}
+    players = {role: named[role] for role in roles}
+    return {**content, "players": players, "options": options}
+
+
+def _attempt(content: Mapping[str, Any], *, is_last_call: bool) -> Attempt:
+    said, known = content["feedback"], dict(content)
+    if "usage" not in known:  # of before: two fixed roles
+        verified = said is not None and said["error_type"] != MALFORMED
+        usage = {GENERATOR: known.pop("generator_usage"), VERIFIER: known.pop("verifier_usage")}
+        known["usage"] = usage if verified else {GENERATOR: usage[GENERATOR]}
+        known["state"] = FINAL_ANSWER if is_last_call else ""
     return Attempt(
         **{
-            **content,
+            **known,
             "feedback": None if said is None else Feedback(**said),
-            "generator_usage": Usage(**content["generator_usage"]),
-            "verifier_usage": Usage(**content["verifier_usage"]),
+            "usage": {role: Usage(**used) for role, used in known["usage"].items()},
             "retrieved": tuple(map(passage_of, content["retrieved"])),
         }
     )
