@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -21,6 +21,7 @@ from safe_stepwise.methods.loop import (
     OUT_OF_STEPS,
     VERIFIER,
 )
+from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -137,6 +138,12 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
 def read_questions(folder: Path) -> Iterator[Asked]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
     return _lines(folder / QUESTIONS, Asked.from_json)
+
+
+def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
+    """What the trajectories of one setting came to; ``roles`` are counted even if not asked."""
+    retries = outcomes[0].options.get("max_retries", 0)
+    return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 
 def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:

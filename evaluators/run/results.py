@@ -9,9 +9,15 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, references
-from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
+from evaluators.run.outcomes import (
+    QUESTIONS,
+    RESULTS,
+    TRAJECTORIES,
+    Asked,
+    Outcome,
+    statistics_of,
+)
 from safe_stepwise.methods.base import option_values, prompts_digest
-from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, Question, identity
 from safe_stepwise.store.files import write_atomically, write_lines
@@ -123,12 +129,6 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
         **asdict(statistics_of(outcomes, roles)),
     }
-
-
-def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
-    """What the trajectories of one setting came to, by role."""
-    retries = outcomes[0].options.get("max_retries", 0)
-    return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 
 def _asked(question: Question) -> Asked:
