@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluators.comparison import comparing
 from evaluators.comparison import significance as stats
-from evaluators.comparison import systems as comparing
-from evaluators.comparison.systems import METRICS, Comparison, Difference, Estimate, Row
+from evaluators.comparison.comparing import METRICS, Comparison, Difference, Row
+from evaluators.comparison.significance import Estimate
 from evaluators.run.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcome, outcomes
@@ -155,15 +156,24 @@ def test_the_better_baseline_is_chosen_for_each_measure() -> None:
     }
 
 
-def test_baselines_are_those_of_the_same_generator_and_limits() -> None:
-    others = [
-        *outcomes([0, 0], NO, generator="other"),
-        *outcomes([0, 0], NO, max_steps=13),
-        *outcomes([0, 0], NO, max_retries=1),
-    ]
-    comparison = compare(outcomes([1, 1]) + others)
-    assert comparison.differences == ()
-    assert comparison.better_baseline(row(comparison, SAFE).system, "f1") is None
+def test_baselines_are_those_of_the_same_generator() -> None:
+    safe = outcomes([1, 1])
+    alone = compare(safe + outcomes([0, 0], NO, generator="other"))
+    assert alone.differences == ()
+    assert alone.better_baseline(row(alone, SAFE).system, "f1") is None
+
+
+def test_baselines_of_other_options_are_compared_question_by_question() -> None:
+    comparison = compare(
+        outcomes([1, 1]) + outcomes([0, 0], NO, max_steps=13) + outcomes([0, 1], NO, max_retries=1)
+    )
+    safe = row(comparison, SAFE).system
+    better = comparison.better_baseline(safe, "f1")
+    assert better
+    assert better.told(["max_steps", "max_retries"]) == "K=10, N=1"
+    found = comparison.difference(safe, better, "musique", "f1")
+    assert found
+    assert (found.pairs, found.estimate.value) == (2, 0.5)
 
 
 def test_a_system_that_lacks_a_benchmark_has_no_average() -> None:
@@ -178,10 +188,9 @@ def test_a_system_that_lacks_a_benchmark_has_no_average() -> None:
 def test_two_verifiers_are_two_systems() -> None:
     found = outcomes([1, 1]) + outcomes([0, 0], verifier="another")
     comparison = compare(found)
-    assert [r.system.verifier for r in comparison.rows] == ["another", "checker"]
-    assert {(d.first.verifier, d.second.verifier) for d in comparison.differences} == {
-        ("checker", "another")
-    }
+    assert [r.system.others["verifier"] for r in comparison.rows] == ["another", "checker"]
+    assert {(d.first.others["verifier"], d.second.others["verifier"])
+            for d in comparison.differences} == {("checker", "another")}  # fmt: skip
 
 
 def test_identical_methods_do_not_differ() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.comparison.report import FILES, Report, report, results, write
+from evaluators.comparison.report import FILES, Report, report, write
 from evaluators.run.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcomes, trajectory
@@ -211,9 +211,10 @@ def test_unscored_and_failed_questions_are_pointed_out() -> None:
 def test_results_hold_all_numbers(made: Report) -> None:
     found = json.loads(json.dumps(made.results, allow_nan=False))
     assert found == made.results
-    assert found == results(run())
+    assert found == report(run()).results
     safe = found["systems"][-1]
-    assert (safe["generator"], safe["verifier"], safe["max_steps"]) == ("model", "checker", 10)
+    assert safe["players"] == {"generator": "model", "verifier": "checker"}
+    assert safe["options"] == {"max_steps": 10, "max_retries": 3}
     assert safe["average"]["accuracy"]["value"] == 0.75
     assert safe["benchmarks"]["musique"]["unscored"] == 0
     assert safe["benchmarks"]["musique"]["exact_match"]["value"] == 0.75
