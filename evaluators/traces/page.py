@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 import safe_stepwise
-from evaluators.comparison.tables import METHOD_NAMES
+from evaluators.comparison.systems import LETTERS, System, names, varying
 from evaluators.run.outcomes import (
     QUESTIONS,
     RESULTS,
@@ -29,24 +29,21 @@ from evaluators.run.outcomes import (
     Outcome,
     read_outcomes,
     read_questions,
+    statistics_of,
 )
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import tries_at_steps
-from safe_stepwise.methods.running import GENERATOR, VERIFIER, statistics
-from safe_stepwise.records import Attempt, Passage, Trajectory
+from safe_stepwise.methods.loop import FINAL_ANSWER
+from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"
 Worth = Literal["right", "wrong", "unscored", "failed"]
 
-_System = tuple[str, str, str, int, int]
-"""Generator, verifier, method, K, N."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("elements", "filters", "questions", "totals", "details", "page")
 # All of these are mere spelling in JSON; raw, the first three can end or change a script element.
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-_ROLES = (GENERATOR, VERIFIER)
 
 
 def write(folder: Path, output: Path) -> int:
@@ -99,7 +96,7 @@ def embedded(data: object) -> str:
 
 def worth(outcome: Outcome) -> Worth:
     """What an answer is worth: by the judge's verdict, without one by exact match."""
-    if outcome.trajectory.stop_reason == "failed":
+    if outcome.trajectory.stop_reason == FAILED:
         return "failed"
     if outcome.verdict == "unscored":
         return "unscored"
@@ -116,21 +113,24 @@ def traces(folder: Path) -> dict[str, Any]:
     _check(folder)
     asked = _questions(folder)
     questions: dict[tuple[str, str], int] = {}
-    systems: dict[_System, int] = {}
-    simulated: set[int] = set()
+    systems: dict[System, int] = {}
+    roles: dict[System, set[str]] = {}
+    simulated: set[System] = set()
     labels: set[str] = set()
     runs = []
     for number, outcome in enumerate(read_outcomes(folder), 1):
         try:
             run = _run(outcome)
             question = questions.setdefault(_question_key(outcome), len(questions))
-            system = systems.setdefault(_system_key(outcome), len(systems))
+            system = System.of(outcome.method, outcome.players, outcome.options)
         except (TypeError, ValueError, AttributeError) as error:
             raise _unread(folder / TRAJECTORIES, number, error) from None
         if outcome.simulated:
             simulated.add(system)
+        roles.setdefault(system, set()).update(role for role, _ in run["cost"])
         labels.update(attempt["label"] for attempt in run["attempts"])
-        runs.append({**run, "question": question, "system": system})
+        place = systems.setdefault(system, len(systems))
+        runs.append({**run, "question": question, "system": place})
     if not runs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     return {
@@ -138,8 +138,9 @@ def traces(folder: Path) -> dict[str, Any]:
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
         "has_questions": (folder / QUESTIONS).exists(),
+        "roles": _roles(roles),
         "labels": _ordered(labels - {"", CORRECT}),
-        "systems": [_system(s, n in simulated) for s, n in systems.items()],
+        "systems": _systems([*systems], roles, simulated),
         "questions": [asked.get(key) or _unknown(*key) for key in questions],
         "runs": runs,
     }
@@ -195,7 +196,7 @@ def _settings(folder: Path) -> list[list[str]] | None:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_plain, value))
+        return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_plain(part)}" for name, part in value.items())
     return {None: "none", True: "yes", False: "no"}.get(value, str(value))
@@ -205,24 +206,38 @@ def _question_key(outcome: Outcome) -> tuple[str, str]:
     return str(outcome.benchmark), str(outcome.question_id)
 
 
-def _system_key(outcome: Outcome) -> _System:
-    names = (outcome.generator, outcome.verifier, outcome.method)
-    generator, verifier, method = map(str, names)
-    return generator, verifier, method, int(outcome.max_steps), int(outcome.max_retries)
+def _systems(
+    systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
+) -> list[dict[str, Any]]:
+    """The systems with what each is called; ``roles`` are those that were asked."""
+    labels = names(systems)
+    told = varying(systems).union(LETTERS, *(system.departures for system in systems))
+    return [
+        {
+            "method": system.method,
+            "title": system.title,
+            "label": labels[system],
+            "answering": system.answering,
+            "players": [*system.players, *_unplayed(system, roles[system])],
+            "options": system.told(told),
+            "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options)],
+            "simulated": system in simulated,
+        }
+        for system in systems
+    ]
 
 
-def _system(system: _System, simulated: bool) -> dict[str, Any]:
-    generator, verifier, method, steps, retries = system
-    return {
-        "generator": generator,
-        "verifier": verifier,
-        "method": method,
-        "name": METHOD_NAMES.get(method, method),
-        "limits": f"K={steps}, N={retries}",
-        "max_steps": steps,
-        "max_retries": retries,
-        "simulated": simulated,
-    }
+def _roles(roles: Mapping[System, set[str]]) -> list[str]:
+    """All who were asked, those who answer first."""
+    answering = [role for system in roles for role, _ in system.players[:1]]
+    asked = set().union(*roles.values())
+    return [*dict.fromkeys(role for role in answering if role in asked),
+            *sorted(asked.difference(answering))]  # fmt: skip
+
+
+def _unplayed(system: System, asked: set[str]) -> list[tuple[str, str]]:
+    """Roles without a player of their own, which the answering one then plays too."""
+    return [(role, system.answering) for role in sorted(asked - dict(system.players).keys())]
 
 
 def _question(asked: Asked) -> dict[str, Any]:
@@ -245,7 +260,7 @@ def _passage(passage: Passage) -> dict[str, str]:
 
 def _run(outcome: Outcome) -> dict[str, Any]:
     trajectory = outcome.trajectory
-    counted = statistics([trajectory])
+    counted = statistics_of([outcome])
     counts = (
         counted.calls,
         counted.prompt_tokens,
@@ -261,9 +276,9 @@ def _run(outcome: Outcome) -> dict[str, Any]:
         "answer": str(trajectory.answer),
         "stop": str(trajectory.stop_reason),
         "steps": len(trajectory.steps),
-        # Calls, prompt, cached and completion tokens of the generator, then of the verifier.
-        "cost": [[int(count[role]) for count in counts] for role in _ROLES],
-        "attempts": list(_attempts(trajectory)),
+        # By role calls, prompt, cached and completion tokens.
+        "cost": [(str(role), [int(c[role]) for c in counts]) for role in counted.calls],
+        "attempts": list(_attempts(outcome)),
     }
 
 
@@ -273,38 +288,53 @@ def _score(value: float) -> float:
     return round(float(value), 6)
 
 
-def _attempts(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
-    tries = len(tries_at_steps(trajectory))
-    for place, attempt in enumerate(trajectory.attempts):
+def _attempts(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    trajectory = outcome.trajectory
+    for attempt in trajectory.attempts:
         said = attempt.feedback
         yield {
             "step": int(attempt.number),
             "text": str(attempt.text),
             "accepted": bool(attempt.accepted),
-            "fate": _fate(attempt, is_try=place < tries),
+            "fate": _fate(attempt, outcome),
             "label": str(said.error_type) if said else "",
             "diagnosis": str(said.diagnosis) if said else "",
             "guidance": str(said.guidance) if said else "",
             "query": str(said.query or "") if said else "",
             "retrieved": [_passage(passage) for passage in attempt.retrieved],
             "verdict": str(attempt.verdict),
-            "tokens": [
-                [int(number) for number in astuple(usage)]
-                for usage in (attempt.generator_usage, attempt.verifier_usage)
-            ],
+            "state": str(attempt.state),
+            "read": _read(attempt.read),
+            "next": str(attempt.next_state),
+            "tokens": [(str(role), _tokens(used)) for role, used in attempt.usage.items()],
         }
 
 
-def _fate(attempt: Attempt, is_try: bool) -> str:
+def _read(value: Any) -> str:
+    """What was read in a reply, as a text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return canonical_json(value)
+
+
+def _tokens(usage: Usage) -> list[int]:
+    return [int(number) for number in astuple(usage)]
+
+
+def _fate(attempt: Attempt, outcome: Outcome) -> str:
     """What became of an attempt, in words."""
-    if not is_try:
+    said, run = attempt.feedback, outcome.trajectory
+    if attempt.state == FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
-    said = attempt.feedback
     if attempt.accepted:
         if said is None:
             return "accepted, not verified"
-        return "accepted" if said.error_type == CORRECT else "accepted: retries used up"
-    return "rejected" if said else "not verified: the request failed"
+        forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"
+        return "accepted" if said.error_type == CORRECT else forced
+    if said:
+        return "rejected"
+    broke_off = run.stop_reason == FAILED and attempt is run.attempts[-1]
+    return "not verified: the request failed" if broke_off else "not accepted"
 
 
 def _ordered(labels: Iterable[str]) -> list[str]:
