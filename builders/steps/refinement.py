@@ -50,6 +50,7 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
@@ -356,7 +357,7 @@ async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
-    asked = replace(request, question=q, previous=case.previous, step=case.step)
+    asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
     return parse_feedback((await teacher.ask(asked)).text)
 
 

@@ -30,6 +30,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
     unverified,
 )
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Trajectory, Usage
 from safe_stepwise.scoring import exact_match
@@ -104,7 +105,8 @@ def test_who_verifies_is_the_methods_choice() -> None:
     said = format_feedback(GOOD)
 
     def reply(request: Request) -> str:
-        return said if request.role == "verify" else IDEAL[len(request.previous)]
+        assert isinstance(request.scene, Scene)
+        return said if request.role == "verify" else IDEAL[len(request.scene.previous)]
 
     one = client(reply)
     players = {"generator": one, "verifier": client(reply)}

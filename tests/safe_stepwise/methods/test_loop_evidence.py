@@ -20,7 +20,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.loop import DEFAULT, Limits, Search, is_unread, run_question
-from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
 
@@ -147,7 +147,7 @@ def with_one_gold_passage_less(folder: Path, benchmark: str, rows: int) -> list[
 
 def symbolic(questions: Sequence[Question], search: Search | None) -> list[Trajectory]:
     async def all_of_them() -> list[Trajectory]:
-        one, other = Client(SymbolicEngine()), Client(SymbolicEngine())
+        one, other = Client(open_engine("symbolic")), Client(open_engine("symbolic"))
         return [await run_question(q, one, other, Limits(search=search)) for q in questions]
 
     return asyncio.run(all_of_them())

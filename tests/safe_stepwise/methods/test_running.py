@@ -15,6 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.loop import FINAL_ANSWER, run_question
 from safe_stepwise.methods.running import LoopStatistics, rounds, run_questions, statistics
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -62,8 +63,8 @@ class Paced:
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         (request,) = requests
-        assert request.question is not None
-        id_ = request.question.id
+        assert isinstance(request.scene, Scene)
+        id_ = request.scene.question.id
         self.under_way[id_] += 1
         self.most = max(self.most, len(+self.under_way))
         try:
@@ -79,7 +80,7 @@ class Paced:
             self.under_way[id_] -= 1
         if request.role == "verify":
             return [Completion(format_feedback(GOOD), Usage(30, 20, 4))]
-        if request.previous:
+        if request.scene.previous:
             return [Completion(f"Step 2: ####ANSWER: {id_} (Final Answer)", Usage(20, 16, 3))]
         text = "Step 1: According to Passage 1, it lies on the Vel. (Attribution)"
         return [Completion(text, Usage(10, 0, 5))]
