@@ -45,6 +45,7 @@ from safe_stepwise.engines.base import Completion, EngineError, Request, Samplin
 from safe_stepwise.engines.client import Client
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
@@ -300,7 +301,7 @@ def trajectory_request(question: Question, label: Label) -> Request:
         # Of a path that breaks off, only what a passage states can be read there.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
-    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", question)
+    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", Scene(question))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -317,7 +318,7 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         position=target.position,
         kind=target.kind,
     )
-    return Request(messages, REPLACING, INJECT.schema, "inject", question)
+    return Request(messages, REPLACING, INJECT.schema, "inject", Scene(question))
 
 
 def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:

@@ -33,7 +33,6 @@ from builders.steps.questions import (
 )
 from builders.steps.rows import Refused, StepRow
 from builders.verified import features
-from builders.work import folders
 from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
@@ -51,7 +50,9 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -156,7 +157,7 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
         kept = [one for one in made if isinstance(one, StepRow)]
@@ -356,7 +357,7 @@ async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
-    asked = replace(request, question=q, previous=case.previous, step=case.step)
+    asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
     return parse_feedback((await teacher.ask(asked)).text)
 
 

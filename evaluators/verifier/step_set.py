@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from evaluators.verifier.quality import LABELS, Walk
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Passage, Question, Step
 from safe_stepwise.steps import StepError, parse_step
@@ -157,7 +158,7 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
 def _request(question: Question, steps: tuple[Step, ...]) -> Request:
     *previous, step = steps
     request = verifier_request(question.question, question.passages, previous, step)
-    return replace(request, question=question, previous=tuple(previous), step=step)
+    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
 def _case(row: Mapping[str, Any]) -> StepCase:

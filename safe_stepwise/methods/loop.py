@@ -30,6 +30,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -232,7 +233,9 @@ class _Run:
         q, previous = self.question, tuple(self.steps)
         incomplete = self.limits.search is not None
         request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
-        reply = await self.verifier.ask(replace(request, question=q, previous=previous, step=step))
+        reply = await self.verifier.ask(
+            replace(request, scene=Scene(q, previous=previous, step=step))
+        )
         try:
             return parse_feedback(reply.text, incomplete), reply
         except FeedbackError:
@@ -275,7 +278,7 @@ class _Run:
             final=final,
         )
         said = self.rejected[-1][1] if self.rejected else None
-        return replace(request, question=q, previous=previous, feedback=said)
+        return replace(request, scene=Scene(q, previous=previous, feedback=said))
 
     def _keep(
         self,

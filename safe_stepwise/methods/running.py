@@ -7,7 +7,6 @@ way are few enough for an engine's prefix cache to hold their passages.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from safe_stepwise.methods.loop import (
     unverified,
 )
 from safe_stepwise.records import Attempt, Question, Trajectory, Usage
+from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
 AT_ONCE = 64
@@ -44,24 +44,15 @@ async def run_questions(
     else that goes wrong (``UserError`` above all) or a cancellation ends all questions and is
     raised.
     """
-    if at_once < 1:
-        raise ValueError("at_once has to be 1 or more")
     ended: dict[int, Trajectory] = {}
-    waiting = enumerate(questions)
 
-    async def work() -> None:
-        for index, question in waiting:  # shared: whoever is free takes the next one
-            ended[index] = await answer(question)
-            if on_done is not None:
-                on_done(index, ended[index])
+    async def work(place: tuple[int, Question]) -> None:
+        index, question = place
+        ended[index] = await answer(question)
+        if on_done is not None:
+            on_done(index, ended[index])
 
-    workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(questions)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await for_each(list(enumerate(questions)), work, at_once)
     return [ended[index] for index in range(len(questions))]
 
 

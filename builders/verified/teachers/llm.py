@@ -31,6 +31,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.event_loop import wait_for
@@ -234,7 +235,7 @@ class LLMTeacher:
 def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
     messages = _extraction(question.passages[passage - 1])
-    return Request(messages, READING, EXTRACT.schema, "extract", question, passage)
+    return Request(messages, READING, EXTRACT.schema, "extract", Scene(question, passage))
 
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
@@ -249,12 +250,13 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
         Message("assistant", said),
         Message("user", GLEAN.ask()),
     )
-    return Request(messages, READING, GLEAN.schema, "glean", question, passage)
+    return Request(messages, READING, GLEAN.schema, "glean", Scene(question, passage))
 
 
 def resolution_request(question: Question, names: Sequence[str]) -> Request:
     """Which of the names mean one entity."""
-    return Request(RESOLVE.messages(names=names), JUDGING, RESOLVE.schema, "resolve", question)
+    messages = RESOLVE.messages(names=names)
+    return Request(messages, JUDGING, RESOLVE.schema, "resolve", Scene(question))
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
@@ -268,7 +270,7 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         question=question.question,
         answer=question.answer,
     )
-    return Request(messages, JUDGING, PATH.schema, "path", question)
+    return Request(messages, JUDGING, PATH.schema, "path", Scene(question))
 
 
 def _extraction(passage: Passage) -> tuple[Message, ...]:

@@ -22,6 +22,7 @@ from evaluators.verifier.step_set import (
     walks,
 )
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
@@ -54,8 +55,9 @@ def test_prefixes_are_asked_for_once_and_shorter_ones_first(tmp_path: Path) -> N
         ("q2", ["a."]),
     ]
     for one, request in asked.items():
-        assert request.step == one.steps[-1]
-        assert request.previous == one.steps[:-1]
+        assert isinstance(request.scene, Scene)
+        assert request.scene.step == one.steps[-1]
+        assert request.scene.previous == one.steps[:-1]
         assert format_step(one.steps[-1]) in request.messages[1].content
         assert request.sampling.temperature == 0
 
