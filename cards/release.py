@@ -17,6 +17,7 @@ from cards.cards import Config, SourceCard, configs_of, sources_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
 from safe_stepwise.store.names import adapter_repo
 
 VERIFIED, NOISE, STEPS = "safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps"
@@ -56,11 +57,10 @@ class Counts:
 class Setting:
     """One line of the evaluation; scores from 0 to 1, by benchmark and on average."""
 
-    generator: str
-    verifier: str | None
+    players: Mapping[str, str]
+    """By role; a role that was asked without a player of its own is played by who answers."""
     method: str
-    max_steps: int
-    max_retries: int
+    options: Mapping[str, Any]
     simulated: bool
     scores: tuple[Mapping[str, float | None], ...]
 
@@ -71,6 +71,7 @@ class Evaluation:
 
     questions: Mapping[str, int]
     judge: str | None
+    roles: tuple[str, ...]
     columns: tuple[str, ...]
     settings: tuple[Setting, ...]
 
@@ -268,23 +269,29 @@ def _evaluation(results: Mapping[str, Any]) -> Evaluation:
     settings = results["settings"]
     benchmarks = list(settings["questions"])
     average = ["average"] if len(benchmarks) > 1 else []
+    runs = [
+        Setting(
+            players=_players(one),
+            method=one["method"],
+            options=one["options"],
+            simulated=one["simulated"],
+            scores=(*(one["benchmarks"][name] for name in benchmarks), *(one[k] for k in average)),
+        )
+        for one in results["runs"]
+    ]
     return Evaluation(
         questions=settings["questions"],
         judge=settings["judge"],
+        roles=tuple(dict.fromkeys(role for run in runs for role in run.players)),
         columns=(*benchmarks, *average),
-        settings=tuple(
-            Setting(
-                generator=one["generator"],
-                verifier=one["verifier"],
-                method=one["method"],
-                max_steps=one["max_steps"],
-                max_retries=one["max_retries"],
-                simulated=one["simulated"],
-                scores=(
-                    *(one["benchmarks"][name] for name in benchmarks),
-                    *(one[k] for k in average),
-                ),
-            )
-            for one in results["runs"]
-        ),
+        settings=tuple(runs),
     )
+
+
+def _players(run: Mapping[str, Any]) -> dict[str, str]:
+    """Who was asked, the role that answers first."""
+    players, method = run["players"], METHODS.get(run["method"])
+    answering = method.roles[0] if method else min(players)
+    asked = (role for role, calls in run["all"]["calls"].items() if calls)
+    others = {role: players.get(role, players[answering]) for role in (*asked, *players)}
+    return {answering: players[answering], **others}

@@ -72,7 +72,7 @@ def ending_table(comparison: Comparison, loops: Loops) -> Table:
     names, stops = comparison.names, _stops(comparison, loops)
     table: Table = [
         (comparison.answering, "method", "questions", "steps / question",
-         *(STOPS.get(stop, stop.replace("_", " ")) for stop in stops),
+         *(STOPS.get(stop, stop) for stop in stops),
          "replies that are no step", "retries used up", "steps accepted unverified")
     ]  # fmt: skip
     for row in comparison.rows:

@@ -67,7 +67,7 @@ function answer(run, system) {
     ["Judge", [run.judge ? quoted("span", run.judge)
       : run.verdict === null ? "none asked: right and wrong go by exact match" : run.verdict]],
     ["Scores", [`EM ${fixed(100 * run.em, 1)} · F1 ${fixed(100 * run.f1, 1)}`]],
-    ["Ended", [quoted("span", ends.get(run.stop) ?? run.stop.replaceAll("_", " "))]],
+    ["Ended", [quoted("span", ends.get(run.stop) ?? run.stop)]],
     ["Method", [quoted("span", system.title), system.options ? ` · ${system.options}` : ""]],
     ...system.players.map(([role, player]) => [title(role), [quoted("span", player)]]),
   ];

@@ -1,0 +1,125 @@
+"""What systems are called, and which of them meet."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from evaluators.comparison.systems import System, common_options, in_order, names, pairs, swept
+from safe_stepwise.methods import METHODS
+from tests.scripts.test_toy_method import Scouting
+
+NO, SELF, SAFE = "no_verification", "self_verification", "safe"
+
+
+def system(method: str = SAFE, generator: str = "g", verifier: str = "v", **options: Any) -> System:
+    players = {"generator": generator} | ({"verifier": verifier} if method == SAFE else {})
+    return System.of(method, players, options)
+
+
+def limited(method: str, steps: int, retries: int, **players: str) -> System:
+    return system(method, max_steps=steps, max_retries=retries, **players)
+
+
+def met(*systems: System) -> list[tuple[str, str]]:
+    """Pairs by name, the first the better placed."""
+    known = names(systems)
+    return [(known[a], known[b]) for a, b in pairs(in_order(systems))]
+
+
+def test_names_say_what_differs() -> None:
+    assert list(names([system(NO), system()]).values()) == ["No verification", "SAFE"]
+    known = names([system(NO, max_steps=10, max_retries=3), limited(SAFE, 10, 1)])
+    assert list(known.values()) == ["No verification, K=10, N=3", "SAFE, K=10, N=1"]
+    known = names([system(verifier="a"), system(verifier="b", feedback="guidance"), system(NO)])
+    assert list(known.values()) == ["SAFE with a", "SAFE with b", "No verification"]
+    known = names([system(feedback="full"), system(feedback="guidance")])
+    assert list(known.values()) == ["SAFE, feedback=full", "SAFE, feedback=guidance"]
+
+
+def test_common_options_are_the_papers_and_what_is_not_the_default() -> None:
+    more = {"feedback": "guidance", "on_exhausted": "accept"}
+    assert common_options([limited(NO, 10, 3), system(max_retries=3, max_steps=10, **more)]) == (
+        "K=10, N=3, feedback=guidance"
+    )
+    assert common_options([limited(NO, 10, 3), limited(SAFE, 10, 1)]) == ""
+
+
+def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
+    found = System.of("new", {"z": "b", "a": "c"}, {"y": [1, {"x": None}], "b": True})
+    assert found.players == (("a", "c"), ("z", "b"))
+    assert found.answering == "c"
+    assert names([found]) == {found: "new"}
+    assert common_options([found]) == 'b=True, y=[1,{"x":null}]'
+    assert in_order([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
+    assert len(pairs([found, system(NO, "c")])) == 1
+
+
+def test_roles_and_options_stand_in_the_methods_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
+    found = System.of("scouting", {"scout": "s", "writer": "w"}, {"looks": 2})
+    assert found.players == (("writer", "w"), ("scout", "s"))
+    assert (found.answering, found.title, found.is_baseline) == ("w", "Scouting", False)
+    assert found.departures == {"looks"}
+    other = System.of("scouting", {"scout": "t", "writer": "w"}, {"looks": 1})
+    assert names([found, other])[other] == "Scouting with t, looks=1"
+    assert list(System.of(SAFE, {}, {"max_retries": 1, "max_steps": 2, "z": 0}).options) == [
+        ("max_steps", 2), ("max_retries", 1), ("z", 0),
+    ]  # fmt: skip
+
+
+def test_only_those_meet_whose_answers_come_from_the_same_engine() -> None:
+    assert met(system(NO), system()) == [("SAFE", "No verification")]
+    assert met(system(NO, "other"), system()) == []
+
+
+def test_a_sweep_meets_at_equal_options_and_beside_itself() -> None:
+    grid = [limited(m, k, n) for m, k, n in product((NO, SELF, SAFE), (5, 7, 10), (0, 1, 3))]
+    found = pairs(in_order(grid))
+    across = [(a, b) for a, b in found if a.method != b.method]
+    assert len(across) == 9 * 3
+    assert all(a.options == b.options for a, b in across)
+    within = [(a, b) for a, b in found if a.method == b.method]
+    assert len(within) == 3 * (3 * 3 + 3 * 3)
+    assert all(sum(x != y for x, y in zip(a.options, b.options, strict=True)) == 1
+               for a, b in within)  # fmt: skip
+    assert all(a.options > b.options for a, b in within)
+
+
+def test_whoever_never_ran_alike_meets_the_closest() -> None:
+    assert met(limited(NO, 13, 3), limited(SAFE, 10, 1)) == [
+        ("SAFE, K=10, N=1", "No verification, K=13, N=3")
+    ]
+    assert met(limited(NO, 13, 3), limited(NO, 10, 3), limited(SAFE, 10, 1)) == [
+        ("SAFE, K=10, N=1", "No verification, K=10, N=3"),
+        ("SAFE, K=10, N=1", "No verification, K=13, N=3"),
+        ("No verification, K=13, N=3", "No verification, K=10, N=3"),
+    ]
+    verified = [limited(SAFE, 5, 1, verifier="a"), limited(SAFE, 10, 3, verifier="b")]
+    assert len(pairs(in_order(verified))) == 1
+
+
+def test_methods_without_common_options_meet() -> None:
+    plain = System.of("direct", {"generator": "g"}, {})
+    grid = [limited(SAFE, k, 3) for k in (5, 10)]
+    assert len(pairs(in_order([plain, *grid]))) == 3
+
+
+def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
+    ordered = in_order([limited(SAFE, 5, 1), limited(NO, 10, 1), limited(NO, 5, 1),
+                        limited(NO, 10, 1, generator="a")])  # fmt: skip
+    assert [(s.answering, s.method, dict(s.options)["max_steps"]) for s in ordered] == [
+        ("a", NO, 10), ("g", NO, 5), ("g", SAFE, 5), ("g", NO, 10),
+    ]  # fmt: skip
+    mixed = in_order([System.of("direct", {"generator": "g"}, {}), limited(SAFE, 5, 1),
+                      limited(NO, 10, 1)])  # fmt: skip
+    assert [s.method for s in mixed] == [NO, SAFE, "direct"]
+
+
+def test_what_is_swept() -> None:
+    assert swept([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
+    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}
+    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 1)]) == {SAFE: "max_steps"}
+    assert swept([system(feedback="full"), system(feedback="guidance")]) == {SAFE: "feedback"}
