@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from evaluators.comparison.comparing import METRICS, Comparison, Row
+from evaluators.comparison.scores import METRICS, Comparison, Row
 from evaluators.comparison.systems import System
 from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
 from safe_stepwise.methods.loop import OUT_OF_STEPS
@@ -14,8 +14,6 @@ from safe_stepwise.taxonomy import category
 
 Loops = Mapping[System, LoopStatistics]
 """What each system came to."""
-STOPS = {OUT_OF_STEPS: "out of steps"}
-"""Stop reasons that need other words than their own."""
 
 
 def cost_table(comparison: Comparison, loops: Loops) -> Table:
@@ -72,7 +70,7 @@ def ending_table(comparison: Comparison, loops: Loops) -> Table:
     names, stops = comparison.names, _stops(comparison, loops)
     table: Table = [
         (comparison.answering, "method", "questions", "steps / question",
-         *(STOPS.get(stop, stop) for stop in stops),
+         *("out of steps" if stop == OUT_OF_STEPS else stop for stop in stops),
          "replies that are no step", "retries used up", "steps accepted unverified")
     ]  # fmt: skip
     for row in comparison.rows:

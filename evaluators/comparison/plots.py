@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evaluators.comparison.comparing import METRIC_NAMES, Metric, Row
+from evaluators.comparison.scores import METRIC_NAMES, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
 from evaluators.comparison.tables import error_types, mark
 from safe_stepwise.methods import METHODS

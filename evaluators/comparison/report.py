@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import cost_tables, plots, score_tables
-from evaluators.comparison.comparing import Comparison, Metric, Row, compare
+from evaluators.comparison.comparing import compare
 from evaluators.comparison.cost_tables import Loops
+from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.comparison.systems import System, common_options, swept
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown

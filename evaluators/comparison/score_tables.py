@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluators.comparison.comparing import (
+from evaluators.comparison.scores import (
     METRIC_NAMES,
     METRICS,
     Comparison,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evaluators.comparison import comparing
 from evaluators.comparison import significance as stats
-from evaluators.comparison.comparing import METRICS, Comparison, Difference, Row
+from evaluators.comparison.scores import METRICS, Comparison, Difference, Metric, Row
 from evaluators.comparison.significance import Estimate
 from evaluators.run.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -39,7 +39,7 @@ def difference(
     first: str = SAFE,
     second: str = NO,
     benchmark: str | None = "musique",
-    metric: comparing.Metric = "accuracy",
+    metric: Metric = "accuracy",
 ) -> Difference:
     a, b = row(comparison, first).system, row(comparison, second).system
     found = comparison.difference(a, b, benchmark, metric)
