@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import System, names
+from evaluators.comparison.systems import System, names, notable
 from evaluators.comparison.tables import mark
 
 Metric = Literal["exact_match", "f1", "accuracy"]
@@ -111,7 +111,9 @@ class Comparison:
 
     @property
     def _options(self) -> list[str]:
-        return list(dict.fromkeys(name for row in self.rows for name, _ in row.system.options))
+        systems = [row.system for row in self.rows]
+        told = notable(systems)
+        return list(dict.fromkeys(n for s in systems for n, _ in s.options if n in told))
 
     def difference(
         self, first: System, second: System, benchmark: str | None, metric: Metric

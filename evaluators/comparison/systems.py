@@ -110,6 +110,11 @@ def varying(systems: Iterable[System]) -> set[str]:
     return found | (set(LETTERS) if found & set(LETTERS) else set())
 
 
+def notable(systems: Sequence[System]) -> set[str]:
+    """The options that are worth telling: K and N, what differs, and what is not the default."""
+    return set(LETTERS).union(differing(systems), *(system.departures for system in systems))
+
+
 def swept(systems: Iterable[System]) -> dict[str, str]:
     """Of each method with several options the one that its systems are lined up by: N, else K."""
     by_method: dict[str, list[System]] = {}
@@ -146,8 +151,8 @@ def _named(system: System, systems: Sequence[System]) -> str:
 
 
 def common_options(systems: Sequence[System]) -> str:
-    """In words the options that do not vary: K and N, and what is not the default."""
-    wanted = set(LETTERS).union(*(system.departures for system in systems)) - varying(systems)
+    """In words the options that do not vary."""
+    wanted = notable(systems) - varying(systems)
     known = {name: s.told([name]) for s in systems for name, _ in s.options if name in wanted}
     return ", ".join(known.values())
 

@@ -25,7 +25,8 @@ from evaluators.run.outcomes import (
     read_outcomes,
     read_questions,
 )
-from evaluators.traces.page import embedded, html, traces, worth, write
+from evaluators.traces.data import traces, worth
+from evaluators.traces.page import embedded, html, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import (
