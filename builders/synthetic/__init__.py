@@ -35,12 +35,11 @@ from typing import Any
 
 from builders.synthetic.creation import make_world
 from builders.synthetic.draft import Draft
-from builders.synthetic.entities import one
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import NAME, parse, to_row
-from builders.synthetic.world import World
+from builders.synthetic.world import World, one
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from builders.synthetic import BLOCK, NOISE_SHARES, Spec, generate, parse, parse_spec, to_row
 from builders.synthetic.creation import make_world
-from builders.synthetic.entities import Entity, start_year
+from builders.synthetic.world import Entity, start_year
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, Triple, canonical_json
 
