@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
+from builders.verified.evaluation_questions import Questions, read, without_last_gold
 from builders.work import folders
 from builders.work.shards import code_digest
 from evaluators.comparison import report
@@ -34,6 +34,8 @@ from safe_stepwise.methods.loop import DEFAULT, METHODS, Limits, Method
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.open import open_engine
+from safe_stepwise.scoring import CUSTOM
+from safe_stepwise.store.names import TEST
 from safe_stepwise.store.progress import telling
 from scripts.cli import Parser, one_of, positive, run, table, warn
 from scripts.teacher import add_teacher_options, default_cache
@@ -235,6 +237,7 @@ def _plan(
         corpus=corpus,
         at_once=options.at_once,
         code_sha256=code_digest(),
+        scoring={name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
         notes={
             "source": asked.source,
             "source_sha256": asked.digest,

@@ -24,10 +24,10 @@ from builders.steps.shards import (
     refused_row,
     step_job,
 )
-from builders.verified import features
 from builders.work.pool import in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
+from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.progress import telling
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
@@ -214,7 +214,7 @@ def _near(row: Mapping[str, Any], job: StepJob, evaluated: set[str], index: leak
         return False
     if question_key(job.benchmark, row["id"]) in evaluated:
         return True
-    question = features.row_to_question(row, job.benchmark, job.split)
+    question = question_of(row, benchmark=job.benchmark, split=job.split)
     return index.near(leakage.document(question))
 
 

@@ -32,7 +32,6 @@ from builders.steps.questions import (
     splits_of,
 )
 from builders.steps.rows import Refused, StepRow
-from builders.verified import features
 from builders.work import folders
 from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
@@ -52,6 +51,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
 )
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
+from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
 from safe_stepwise.store.files import write_atomically
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -236,7 +236,7 @@ def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterato
     known = {(question.benchmark, question.id) for question in evaluated}
     for benchmark, pool in _pools(plan, verified).items():
         for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
-            whole = features.row_to_question(row, benchmark, TRAIN)
+            whole = question_of(row, benchmark=benchmark, split=TRAIN)
             if (benchmark, row["id"]) in known or index.near(leakage.document(whole)):
                 mined.questions["kept out"] += 1
                 continue
@@ -441,7 +441,7 @@ def line_of(row: StepRow) -> str:
     content = {
         "benchmark": row.question.benchmark,
         "split": row.question.split,
-        "question": features.question_to_row(row.question),
+        "question": question_row(row.question),
         "previous": [asdict(step) for step in row.previous],
         "step": asdict(row.step),
         "feedback": asdict(row.feedback),
@@ -504,10 +504,10 @@ def _row_of(content: Mapping[str, Any]) -> StepRow:
     if content["origin"] != "refined":
         raise ValueError(f"origin {content['origin']!r}")
     return StepRow(
-        features.row_to_question(content["question"], content["benchmark"], content["split"]),
-        tuple(Step(**step) for step in content["previous"]),
-        Step(**content["step"]),
-        Feedback(**content["feedback"]),
+        question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
+        tuple(map(step_of, content["previous"])),
+        step_of(content["step"]),
+        feedback_of(content["feedback"]),
         "refined",
         content["teacher"],
     )

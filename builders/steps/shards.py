@@ -21,15 +21,12 @@ from builders.verified.teachers import Source
 from builders.work.shards import code_digest
 from safe_stepwise.records import (
     Feedback,
-    Hop,
     Label,
-    Passage,
     Question,
     Step,
-    SupportingFact,
-    Triple,
     identity,
 )
+from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
@@ -153,7 +150,7 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
             content = json.loads(line)
             if ids.isdisjoint(row["id"] for row in content["rows"]):
                 continue
-            questions = [_question(q) for q in content["questions"]]
+            questions = [question_of(q) for q in content["questions"]]
             for row in content["rows"]:
                 if row["id"] in ids:
                     yield StepRow(
@@ -295,15 +292,3 @@ def _summary(benchmark: str, path: Path, *, cached: bool) -> StepShard:
         refused=tuple(Refused(*one) for one in head["refused"]),
         cached=cached,
     )
-
-
-def _question(content: dict[str, Any]) -> Question:
-    lists = {
-        "passages": [Passage(p["title"], tuple(p["sentences"]), p["is_gold"])
-                     for p in content["passages"]],
-        "supporting_facts": [SupportingFact(**fact) for fact in content["supporting_facts"]],
-        "evidence": [Triple(**triple) for triple in content["evidence"]],
-        "decomposition": [Hop(**hop) for hop in content["decomposition"]],
-        "aliases": content["aliases"],
-    }  # fmt: skip
-    return Question(**{**content, **{name: tuple(items) for name, items in lists.items()}})

@@ -178,6 +178,7 @@ def _write(plan: Build, source: Source, done: Collected, release: Path) -> Stati
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
+        caveat=benchmark.CAVEAT,
         libraries=libraries(),
         code_sha256=code_digest(),
     )

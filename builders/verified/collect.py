@@ -9,8 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from builders.benchmarks import sources
-from builders.benchmarks.fields import OTHER_BENCHMARK
+from builders.benchmarks import OTHER_BENCHMARK, sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.statistics import Source

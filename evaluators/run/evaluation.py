@@ -59,6 +59,12 @@ class Evaluation:
     code_sha256: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
+    scoring: Mapping[str, str] = field(default_factory=dict)
+    """Whose rule scores a benchmark's answers, where that is not its own."""
+
+    def scorer(self, benchmark: str) -> str:
+        """The benchmark whose official scorer counts."""
+        return self.scoring.get(benchmark, benchmark)
 
     @property
     def clients(self) -> list[Client]:
@@ -187,7 +193,7 @@ async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verd
     for benchmark, places in by_benchmark(plan.questions).items():
         judge = replace(plan.judge, benchmark=benchmark)
         cases = [
-            Case(ended[n].answer, references(plan.questions[n]), plan.questions[n].question)
+            Case(ended[n].answer, plan.questions[n].accepted, plan.questions[n].question)
             for n in places
         ]
         found.update(zip(places, await judge.judge_all(cases), strict=True))
@@ -212,8 +218,8 @@ def _outcomes(
             max_steps=setting.limits.max_steps,
             max_retries=setting.limits.max_retries,
             question_id=question.id,
-            exact_match=exact_match(trajectory.answer, references(question), question.benchmark),
-            f1=f1(trajectory.answer, references(question), question.benchmark),
+            exact_match=exact_match(trajectory.answer, question.accepted),
+            f1=f1(trajectory.answer, question.accepted, plan.scorer(question.benchmark)),
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),
@@ -221,11 +227,6 @@ def _outcomes(
         )
         for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
     )
-
-
-def references(question: Question) -> tuple[str, ...]:
-    """The accepted answers."""
-    return (question.answer, *question.aliases)
 
 
 def by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:

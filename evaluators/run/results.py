@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.run.evaluation import Evaluation, Run, by_benchmark, references
+from evaluators.run.evaluation import Evaluation, Run, by_benchmark
 from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
@@ -131,6 +131,6 @@ def _asked(question: Question) -> Asked:
         question.benchmark,
         question.id,
         question.question,
-        references(question),
+        question.accepted,
         question.passages,
     )

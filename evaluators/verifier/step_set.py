@@ -25,8 +25,9 @@ from evaluators.verifier.quality import LABELS, Walk
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import verifier_request
-from safe_stepwise.records import Passage, Question, Step
+from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.store.codec import passage_of
 from safe_stepwise.taxonomy import CORRECT
 
 COLUMNS = (
@@ -167,7 +168,7 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         split="",
         question=row["question"],
         answer="",
-        passages=tuple(Passage(p["title"], (p["text"],)) for p in row["passages"]),
+        passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     return StepCase(row["id"], question, steps, LABELS[row["error_type"]], ORIGINS[row["origin"]])

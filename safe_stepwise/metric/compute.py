@@ -22,7 +22,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import METHODS, Limits
 from safe_stepwise.methods.running import run_questions, statistics
 from safe_stepwise.metric.input import (
-    accepted_answers,
     checked_predictions,
     checked_references,
     checked_texts,
@@ -138,7 +137,7 @@ def answers_by_loop(
                 # Exact match, which may spare it a call, is one rule for all benchmarks.
                 judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
                 cases = [
-                    Case(t.answer, accepted_answers(q), q.question)
+                    Case(t.answer, q.accepted, q.question)
                     for q, t in zip(asked, trajectories, strict=True)
                 ]
                 verdicts = await _verdicts(judging, cases)
@@ -303,7 +302,7 @@ def _loop_report(
     questions: Sequence[Question], trajectories: Sequence[Trajectory], limits: Limits
 ) -> dict[str, Any]:
     answers = [
-        (trajectory.answer, accepted_answers(question), question.benchmark)
+        (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
     found = statistics(trajectories, limits)

@@ -30,7 +30,7 @@ from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.players.evidence import denial, is_hidden, judged, with_stand_ins, without_hidden
 from safe_stepwise.records import Feedback, Question, Step
-from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, check_order
 
@@ -206,8 +206,7 @@ class _Writer:
         return [_BRACKETS.sub("", t.head) for item in self.items for t in item.triples]
 
     def _is_answer(self, name: str) -> bool:
-        accepted = [self.question.answer, *self.question.aliases]
-        return any(normalize_answer(name) == normalize_answer(answer) for answer in accepted)
+        return exact_match(name, self.question.accepted) == 1
 
     def _misread(self, item: Item, place: int, choice: int) -> str:
         value = self.checker.claims.value_of(item)

@@ -103,9 +103,8 @@ def _verdict(request: Request, is_wrong: bool) -> str:
     """What the judge replies to the answer that stands in the request's step."""
     if request.question is None or request.step is None:
         raise EngineError("the symbolic judge has no answer to judge")
-    accepted = [request.question.answer, *request.question.aliases]
     answer = request.step.text.removeprefix(ANSWER_MARKER)
-    is_match = exact_match(answer, accepted, "synthetic") == 1.0
+    is_match = exact_match(answer, request.question.accepted) == 1.0
     verdict = "correct" if is_match != is_wrong else "incorrect"
     why = "Once normalised it is" if verdict == "correct" else "Even normalised it is not"
     return json.dumps({"explanation": f"{why} an accepted answer.", "verdict": verdict})

@@ -50,6 +50,7 @@ def statistics(benchmark: str = "musique", split: str = "train", **changes: Any)
         "license": "cc-by-4.0",
         "homepage": "https://example.org/musique",
         "citation": "@article{someone2020,\n  title = {Questions}\n}",
+        "caveat": "",
         "libraries": {"datasets": "5.2.0"},
         "code_sha256": "cd" * 32,
         **changes,

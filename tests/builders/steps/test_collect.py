@@ -22,13 +22,13 @@ from builders.steps.refinement import REFINED, Refinement, line_of, read_refined
 from builders.steps.rows import FAILED, StepRow
 from builders.steps.shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.statistics import StepStatistics
-from builders.verified.features import row_to_question
 from cards import verifier_steps as card
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Step
+from safe_stepwise.store import codec
 from safe_stepwise.store import progress as bars
 from scripts import build_verified
 from tests.makers.plausible import PlausibleMaker
@@ -172,7 +172,8 @@ def test_rows_of_other_passages_or_questions_are_refused(
 def test_no_refined_row_of_the_evaluation_sample_comes_in(verified: Path, tmp_path: Path) -> None:
     sample = next((verified / "safe-verified-multihop/data/synthetic_eval").glob("*.parquet"))
     asked = [
-        row_to_question(row, "synthetic", "validation") for row in pq.read_table(sample).to_pylist()
+        codec.question_of(row, benchmark="synthetic", split="validation")
+        for row in pq.read_table(sample).to_pylist()
     ]
     step, said = Step(1, "Oru.", "Attribution"), Feedback("Off-topic", "Why.", "Then.")
     leaks = [StepRow(question, (), step, said, "refined", "someone") for question in asked]

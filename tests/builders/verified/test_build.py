@@ -27,6 +27,7 @@ from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
+from safe_stepwise.store import codec
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 ROOT = Path(__file__).parents[3]
@@ -102,7 +103,7 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     hashes = [features.question_sha256(question.question) for question in questions]
     assert labels["question_sha256"] == hashes
     for row, question in zip(labeled, questions, strict=True):
-        assert features.row_to_question(row, "synthetic", "validation") == replace(
+        assert codec.question_of(row, benchmark="synthetic", split="validation") == replace(
             question,
             evidence=tuple(replace(t, passage=None, sentence=None) for t in question.evidence),
         )
