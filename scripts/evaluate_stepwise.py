@@ -22,7 +22,6 @@ from builders.work import folders
 from builders.work.shards import code_digest
 from evaluators.comparison import report
 from evaluators.run.evaluation import Evaluation, Progress, Run, Setting, evaluate
-from evaluators.run.outcomes import REPORT, RESULTS, TRAJECTORIES
 from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
@@ -35,7 +34,7 @@ from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.open import open_engine
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store.names import TEST
+from safe_stepwise.store.names import REPORT, RESULTS, TEST, TRAJECTORIES
 from safe_stepwise.store.progress import telling
 from scripts.cli import Parser, one_of, positive, run, table, warn
 from scripts.teacher import add_teacher_options, default_cache

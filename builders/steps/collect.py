@@ -13,7 +13,7 @@ from builders.steps import leakage
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
 from builders.steps.refinement import read_refined
-from builders.steps.rows import FAILED, Refused, StepRow
+from builders.steps.rows import Refused, StepRow
 from builders.steps.shards import (
     CHUNK_QUESTIONS,
     NOT_IN_POOL,
@@ -28,10 +28,10 @@ from builders.work.pool import in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 from safe_stepwise.store.progress import telling
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
-REFUSED = "refused.jsonl"
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
 
@@ -115,7 +115,7 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
             refused.write(line.encode("utf-8", "backslashreplace"))
             reason = one.reason.partition(":")[0]
             found.refused[one.error_type, reason] += 1
-            if reason == FAILED:
+            if reason == REQUEST_FAILED:
                 found.last_failure = one.reason
 
         try:

@@ -33,7 +33,7 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.trajectories import TrajectoryError, checked, trusted
 from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
@@ -49,6 +49,7 @@ from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
@@ -249,7 +250,7 @@ class _Asking:
             where = (q.benchmark, q.id, target.error_type, target.position)
             return Refused(*where, str(error), error.text)
         previous = tuple(steps[: target.position - 1])
-        return StepRow(q, previous, step, feedback, "injected", self.name)
+        return StepRow(q, previous, step, feedback, INJECTED, self.name)
 
     async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
         reply = await self._ask(injection_request(self.question, steps, target))
@@ -281,7 +282,7 @@ class _Asking:
             reply = await self.client.ask(request)
         except EngineError as error:
             self.replies["failed"] += 1
-            raise _NotKept(f"{FAILED}: {one_line(str(error))}") from None
+            raise _NotKept(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
         self.replies["cut"] += reply.finish == "length"
         return reply
 

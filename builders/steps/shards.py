@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
-from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from builders.verified.teachers import Source
 from builders.work.shards import code_digest
 from safe_stepwise.records import (
@@ -28,12 +28,12 @@ from safe_stepwise.records import (
 )
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
 """Part of a file's identity, hence no option."""
 
-NO_PATH = "no path"
 NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
@@ -79,7 +79,7 @@ class StepShard:
     @property
     def settled(self) -> bool:
         """Whether no reply of the maker's model is owed any more."""
-        return not any(one.reason.startswith(FAILED) for one in self.refused)
+        return not any(one.reason.startswith(REQUEST_FAILED) for one in self.refused)
 
 
 def step_job(
@@ -123,7 +123,7 @@ def process(job: StepJob) -> StepShard:
     checked, passing = [], []
     for (question, _), one in zip(asked, made, strict=True):
         rows, bad = _checked(one.rows)
-        if any(row.origin == "ideal" for row in rows):
+        if any(row.origin == IDEAL for row in rows):
             passing.append(question.id)
         if ours := refined.get(question.id):
             rows, more = _checked([*ours, *rows])
@@ -234,7 +234,7 @@ def refused_row(row: StepRow, reason: str) -> Refused:
     return Refused(
         question.benchmark,
         question.id,
-        row.feedback.error_type if row.origin != "ideal" else "",
+        row.feedback.error_type if row.origin != IDEAL else "",
         step.number,
         " ".join(reason.split()),
         step.text,

@@ -30,9 +30,10 @@ from builders.work.shards import (
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
+from safe_stepwise.store.names import REJECTS, TRAIN, VALIDATION
 from safe_stepwise.store.progress import telling
 
-SPLITS = ("train", "validation")
+SPLITS = (TRAIN, VALIDATION)
 EVALUATION_SIZE = 1_000
 
 
@@ -146,7 +147,7 @@ def collect(plan: Build, done: Collected) -> None:
     total = _total(plan) if plan.engine == "local" else _prepare(plan)
     title = f"{plan.benchmark} {plan.split}"
     bar = telling(title, "row", total, lambda: done.rows, lambda: _standing(plan, done, total))
-    with (plan.work / "rejects.jsonl").open("wb") as rejects, bar:
+    with (plan.work / REJECTS).open("wb") as rejects, bar:
         jobs = _jobs(plan)
         results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
         try:
@@ -238,6 +239,6 @@ def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> No
 
 def _cannot_go_on(reject: Reject) -> UserError:
     id_ = "" if reject.id is None else f" (id {reject.id})"
-    mend = "mend the row, or run with --on-error keep to put such rows into rejects.jsonl"
+    mend = f"mend the row, or run with --on-error keep to put such rows into {REJECTS}"
     is_mended = OTHER_BENCHMARK in reject.reason
     return UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else f'; {mend}'}")

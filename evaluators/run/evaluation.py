@@ -26,8 +26,9 @@ from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
+from safe_stepwise.store.names import TRAJECTORIES
 
-JOURNAL = ".trajectories.jsonl"
+JOURNAL = f".{TRAJECTORIES}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.run.evaluation import Evaluation, Run, by_benchmark
-from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
+from evaluators.run.outcomes import Asked, Outcome
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.loop import Limits
@@ -17,6 +17,7 @@ from safe_stepwise.methods.running import statistics
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import Question, identity
 from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL, AVERAGE = "all", "average"
 """Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""

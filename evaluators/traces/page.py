@@ -21,20 +21,13 @@ from markupsafe import Markup
 
 import safe_stepwise
 from evaluators.comparison.tables import METHOD_NAMES
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    RESULTS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-)
+from evaluators.run.outcomes import Asked, Outcome, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import tries_at_steps
 from safe_stepwise.methods.running import GENERATOR, VERIFIER, statistics
 from safe_stepwise.records import Attempt, Passage, Trajectory
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"

@@ -19,10 +19,9 @@ from builders.steps import build as verifier_steps
 from builders.steps import features as step_features
 from builders.steps import leakage
 from builders.steps import shards as step_shards
-from builders.steps.build import VERIFIER_STEPS, build
-from builders.steps.collect import REFUSED, StepsBuild
+from builders.steps.build import build
+from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
-from builders.verified.build import NOISE_LABELS, VERIFIED
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -34,6 +33,7 @@ from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Passage
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import codec
+from safe_stepwise.store.names import NOISE_LABELS, REFUSED, VERIFIED, VERIFIER_STEPS
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
 from tests.makers.plausible import PlausibleMaker
 

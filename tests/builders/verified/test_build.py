@@ -16,7 +16,7 @@ from datasets import get_dataset_config_names, load_dataset
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import collect, features
-from builders.verified.build import NOISE_LABELS, VERIFIED, build
+from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.evaluation_sample import EvaluationSample, with_ten_passages
 from builders.verified.statistics import Statistics
@@ -28,6 +28,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
 from safe_stepwise.store import codec
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 ROOT = Path(__file__).parents[3]

@@ -11,18 +11,10 @@ import pytest
 from builders.steps import features as step_features
 from builders.steps import rows as step_rows
 from evaluators.verifier.quality import Walk
-from evaluators.verifier.step_set import (
-    COLUMNS,
-    INJECTED,
-    ORIGINS,
-    REFINED,
-    majority,
-    read_cases,
-    requests,
-    walks,
-)
+from evaluators.verifier.step_set import COLUMNS, majority, read_cases, requests, walks
 from safe_stepwise.errors import UserError
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 A, B, C = step(1, "a."), step(2, "b."), step(3, "c.", "Logical")
