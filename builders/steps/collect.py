@@ -29,7 +29,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 MAX_LENGTH = 8192
@@ -166,12 +166,10 @@ def _commonest(found: Found) -> str:
 
 
 def _standing(found: Found, total: int, maker: Maker) -> str:
-    counts = (
-        f"done {found.done - found.cached} cached {found.cached} "
-        f"refused {found.refused.total()} owed {max(total - found.done, 0)}"
-    )
+    owed, refused = max(total - found.done, 0), found.refused.total()
+    stands = counts(found.done - found.cached, found.cached, owed, refused=refused)
     asked = maker.progress()
-    return f"{counts}{'; ' if asked else ''}{asked}"
+    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.steps.making import ideal_rows, refusal
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.replies import (
@@ -50,6 +48,7 @@ from safe_stepwise.records import Feedback, Label, Passage, Question, Step, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
+from safe_stepwise.store.progress import requests_and_tokens
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
@@ -141,13 +140,11 @@ class ModelMaker:
 
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
-        a, accounts = self.client.total(), self.client.accounts
+        accounts = self.client.accounts
         done = {role: accounts[role].answered + accounts[role].hits for role in accounts}
         return (
             f"trajectories {done.get('trajectory', 0)} errors {done.get('inject', 0)}; "
-            f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
-            f"tokens {tqdm.format_sizeof(a.prompt)} in (of which cached "
-            f"{tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
+            f"{requests_and_tokens(self.client.total())}"
         )
 
     def close(self) -> None:

@@ -53,6 +53,7 @@ from safe_stepwise.methods.loop import (
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
 from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.progress import requests
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 ANNOTATIONS = "annotations"
@@ -300,12 +301,8 @@ async def _trajectories(
 
 
 def _progress(mined: Mined, clients: Sequence[Client]) -> str:
-    accounts = [client.total() for client in clients]
-    return (
-        f"cases {len(mined.cases)} ({mined.rate:.1%}); requests: "
-        f"done {sum(a.answered for a in accounts)} cached {sum(a.hits for a in accounts)} "
-        f"failed {sum(a.failed for a in accounts)} owed {sum(a.owed for a in accounts)}"
-    )
+    asked = requests(client.total() for client in clients)
+    return f"cases {len(mined.cases)} ({mined.rate:.1%}); {asked}"
 
 
 # ---------------------------------------------------------------------------------------- teaching

@@ -31,7 +31,7 @@ from builders.work.shards import (
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 from safe_stepwise.store.names import REJECTS, TRAIN, VALIDATION
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import counts, telling
 
 SPLITS = (TRAIN, VALIDATION)
 EVALUATION_SIZE = 1_000
@@ -195,9 +195,9 @@ def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
 
 def _standing(plan: Build, done: Collected, total: int | None) -> str:
     owed = "?" if total is None else max(total - done.rows, 0)
-    counts = f"done {done.rows - done.cached} cached {done.cached} failed {done.rejected}"
+    stands = counts(done.rows - done.cached, done.cached, owed, failed=done.rejected)
     asked = plan.teacher.progress()
-    return f"{counts} owed {owed}{'; ' if asked else ''}{asked}"
+    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def questions(plan: Build) -> Iterator[Question]:

@@ -27,6 +27,7 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.names import TRAJECTORIES
+from safe_stepwise.store.progress import counts, requests
 
 JOURNAL = f".{TRAJECTORIES}"
 
@@ -91,12 +92,9 @@ class Progress:
         accounts = [client.total() for client in clients]
         prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
-        return (
-            f"done {self.done - self.kept - self.failed} cached {self.kept} failed {self.failed} "
-            f"owed {self.total - self.done}; requests: done {sum(a.answered for a in accounts)} "
-            f"cached {sum(a.hits for a in accounts)} failed {sum(a.failed for a in accounts)} "
-            f"owed {sum(a.owed for a in accounts)}; prompt tokens {prompt:,}{share}"
-        )
+        done, owed = self.done - self.kept - self.failed, self.total - self.done
+        stands = counts(done, self.kept, owed, failed=self.failed)
+        return f"{stands}; {requests(accounts)}; prompt tokens {prompt:,}{share}"
 
 
 @dataclass(frozen=True, slots=True)

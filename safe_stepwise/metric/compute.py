@@ -33,6 +33,7 @@ from safe_stepwise.open import opened
 from safe_stepwise.records import Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.progress import requests
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
@@ -262,14 +263,7 @@ def _bar(total: int, unit: str) -> tqdm[NoReturn]:
 
 
 def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
-    accounts = [client.total() for client in clients]
-    done, cached, failed, owed = (
-        sum(getattr(account, name) for account in accounts)
-        for name in ("answered", "hits", "failed", "owed")
-    )
-    bar.set_postfix_str(
-        f"requests: done {done} cached {cached} failed {failed} owed {owed}", refresh=False
-    )
+    bar.set_postfix_str(requests(client.total() for client in clients), refresh=False)
     bar.update(1)
 
 
