@@ -23,7 +23,7 @@ from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.comparison.systems import System, common_options, swept
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
-from evaluators.run.outcomes import Outcome, statistics_of
+from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.files import write_atomically
