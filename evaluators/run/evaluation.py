@@ -17,7 +17,7 @@ from typing import Any
 
 from evaluators.run.journal import Journal
 from evaluators.run.outcomes import Outcome
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.corpus import Corpus
@@ -27,7 +27,7 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.names import TRAJECTORIES
-from safe_stepwise.store.progress import counts, requests
+from safe_stepwise.store.progress import counts
 
 JOURNAL = f".{TRAJECTORIES}"
 
