@@ -40,7 +40,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.methods.scene import Scene
@@ -49,7 +49,6 @@ from safe_stepwise.records import Feedback, Label, Passage, Question, Step, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
-from safe_stepwise.store.progress import requests_and_tokens
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
