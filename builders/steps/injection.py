@@ -26,7 +26,7 @@ from safe_stepwise.checking.statements import is_free, quote, state, steps_named
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, sought
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step, StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -194,9 +194,8 @@ class Injector:
         item = self.plan.items[position - 1]
         if item.triples and item.sentence is None:
             way = "asked" if is_free(item.triples[0]) else "announced"
-            what = self._sought(item)
-            if what:
-                yield from self._say("Inefficiency", way, position, item.kind, what=what)
+            what = sought(item, self.passages)
+            yield from self._say("Inefficiency", way, position, item.kind, what=what)
         yield from self._say("Inefficiency", "vague", position, item.kind)
 
     # ------------------------------------------------------------------------------- attribution
@@ -241,7 +240,7 @@ class Injector:
             yield from self._say("Unsupported", way, position, "Attribution", **values)
 
     def _invented(self, item: Item, position: int) -> Iterator[Proposal]:
-        values = {"n": item.passage, "h": self._plain(self._subject(item))}
+        values = {"n": item.passage, "h": without_qualifier(self._subject(item))}
         yield from self._say("Unsupported", "invented", position, "Attribution", **values)
 
     def _other_relation(self, item: Item, position: int) -> Iterator[Proposal]:
@@ -360,7 +359,7 @@ class Injector:
         names += [self._subject(item) for item in facts]
         if self.plan.kind == "sequential":
             names += [self.checker.claims.value_of(item) for item in facts]
-        plain = dict.fromkeys(self._plain(name) for name in names)
+        plain = dict.fromkeys(without_qualifier(name) for name in names)
         others = [n for n in plain if n and not set(normal_name(n).split()) & words]
         return self._shuffled(others, position, "answer")
 
@@ -378,19 +377,11 @@ class Injector:
         item = self.plan.items[position - 1]
         return item if item.triples else None
 
-    def _sought(self, item: Item) -> str:
-        """What an item seeks, unless that would name an entity that the text has yet to give."""
-        return sought(item, self.passages)
-
     def _subject(self, item: Item) -> str:
         if item.sentence is not None:
             assert item.passage is not None
             return self.passages[item.passage - 1].title
         return item.triples[0].head
-
-    @staticmethod
-    def _plain(name: str) -> str:
-        return re.sub(r"\s*\([^()]*\)$", "", name)
 
     def _sentence(self, item: Item) -> str:
         """A fact's sentence as a step would quote it, without the citation."""

@@ -32,6 +32,7 @@ _HONORIFIC = re.compile(
     rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE
 )
 _PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_QUALIFIER = re.compile(r"\s*\(([^()]*)\)\s*$")
 _NOT_WORD = re.compile(r"[^\w]+")
 _NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
@@ -89,6 +90,25 @@ def normal_name(name: str) -> str:
     plain = strip_diacritics(name)
     bare = _PARENTHESIS.sub("", plain).strip() or plain
     return words_of(_HONORIFIC.sub("", bare))
+
+
+def qualifier(name: str) -> str:
+    """What a name says of itself in brackets at its end, as `words_of`; else "".
+
+    >>> qualifier("Ors Velt (painter)"), qualifier("Ors Velt")
+    ('painter', '')
+    """
+    match = _QUALIFIER.search(name)
+    return words_of(match[1]) if match else ""
+
+
+def without_qualifier(name: str) -> str:
+    """A name without the brackets at its end, as a sentence writes it.
+
+    >>> without_qualifier("Ors Velt (painter)")
+    'Ors Velt'
+    """
+    return _QUALIFIER.sub("", name)
 
 
 @lru_cache(maxsize=32768)

@@ -14,10 +14,10 @@ from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
-from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, name_alikes
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import also_named, ground
 from safe_stepwise.language.mentions import is_about
-from safe_stepwise.language.namesakes import extended, told_apart
+from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import NoiseType, Question, Triple
