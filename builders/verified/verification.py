@@ -9,11 +9,11 @@ needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.graphs.comparisons import Side, compare, operation, without_names
+from safe_stepwise.graphs.comparisons import compared, is_comparison
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
@@ -74,11 +74,6 @@ def validate(
     if is_comparison(question):
         return _validate_comparison(question, graph, proposal.path)
     return _validate_chain(question, graph, proposal.path)
-
-
-def is_comparison(question: Question) -> bool:
-    """Whether the benchmark calls it a comparison, or the answer is yes or no."""
-    return "comparison" in question.kind or question.answer.lower() in ("yes", "no")
 
 
 def _validate_chain(
@@ -157,10 +152,11 @@ def _validate_comparison(
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
         return "missing_evidence", "The branches end in different relations: one is cut short."
-    sides = [_side(branch) for branch in branches]
-    result = _compared(question, sides, branches[0][-1].relation)
+    found = compared(question, branches)
+    result = found.result
     if result == "tie":
-        return "ambiguous_question", f"Both sides have the same value, “{sides[0].values[0]}”."
+        value = found.sides[0].values[0]
+        return "ambiguous_question", f"Both sides have the same value, “{value}”."
     answers = (question.answer, *question.aliases)
     if result and not any(graph.same(result, a) or similar(result, a) for a in answers):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
@@ -168,24 +164,6 @@ def _validate_comparison(
         why = "the passages describe each of them; the comparison itself was not checked"
         return "none", f"{len(branches)} things are compared: {why}."
     return "none", f"The values of {len(branches)} branches give “{question.answer}”."
-
-
-def _compared(question: Question, sides: Sequence[Side], relation: str) -> str | None:
-    """What the sides' values answer, or None where that can't be told from them."""
-    op = operation(without_names(question.question, [side.entity for side in sides]))
-    yes_or_no = question.answer.lower() in ("yes", "no")
-    if op is None or relation not in RELATIONS or (yes_or_no and op != "same"):
-        return None
-    return compare(op, sides)
-
-
-def _side(branch: tuple[Triple, ...]) -> Side:
-    """The compared values of a branch: those of its last relation; a life span has both ends."""
-    last = branch[-1]
-    values = tuple(t.tail for t in branch if t.relation == last.relation)
-    born = tuple(t.tail for t in branch if t.relation == "date of birth")
-    died = tuple(t.tail for t in branch if t.relation == "date of death")
-    return Side(branch[0].head, died if born and died else values, born)
 
 
 def similar(one: str, other: str) -> bool:
