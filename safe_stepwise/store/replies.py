@@ -22,6 +22,7 @@ from typing import Any
 DEEPEST = 60
 """Objects and lists within each other; what goes deeper is a model that repeats itself."""
 
+_DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
 # Possessive throughout, so that no quote is looked at twice.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
@@ -229,8 +230,7 @@ class _Reader:
         if match is None:
             raise _Broke(at, reason)
         try:
-            # Not strict: models leave newlines unescaped.
-            return json.loads(match[0], strict=False), match.end()
+            return _DECODER.decode(match[0]), match.end()
         except ValueError as error:
             raise _Broke(match.end(), f"not JSON: {match[0][:40]!r} ({error})") from None
 
