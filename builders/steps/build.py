@@ -19,17 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from builders.steps import leakage
-from builders.steps.collect import REFUSED, Found, StepsBuild, make, question_key
+from builders.steps.collect import Found, StepsBuild, make, question_key
 from builders.steps.composition import choose, rank
-from builders.steps.features import (
-    CONFIGS,
-    MISSING,
-    PROMPT_COMPLETION,
-    STEPS,
-    config_features,
-    prompt_completion_row,
-    step_row,
-)
+from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refinement import origin_of
@@ -43,10 +35,20 @@ from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import (
+    MISSING,
+    PROMPT_COMPLETION,
+    REFUSED,
+    STEPS,
+    STEPS_RECORD,
+    TEST,
+    TRAIN,
+    VERIFIER_STEPS,
+)
 
-VERIFIER_STEPS = "safe-verifier-steps"
-SPLITS = ("train", "test")
+SPLITS = (TRAIN, TEST)
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README and images by file name, from its statistics and ``dataset_info``."""
@@ -69,7 +71,7 @@ def build(
     verified.of(plan.benchmarks)
     for warning in verified.warnings:
         warn(warning)
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         folders.recover(plan.output / VERIFIER_STEPS)
         folders.check_version(plan.output / VERIFIER_STEPS, plan.version)
         _check_kind(plan)
@@ -79,13 +81,13 @@ def build(
             return _build(plan, verified, maker, card, found)
         except OSError as error:
             shutil.rmtree(plan.work / "release", ignore_errors=True)
-            if folders.is_disk_full(error):
+            if locks.is_disk_full(error):
                 raise UserError(
                     f"{plan.output}: no space left on the disk, with {found.done} questions done; "
                     f"make room and run the same command again: it resumes from {plan.work}"
                 ) from error
-            if folders.is_forbidden(error):
-                raise folders.cannot_write(Path(error.filename or plan.output), error) from error
+            if locks.is_forbidden(error):
+                raise locks.cannot_write(Path(error.filename or plan.output), error) from error
             raise
         finally:
             maker.close()
@@ -151,7 +153,7 @@ def _build(
         lengths=lengths,
         verified=builds_of(builds),
         files=files,
-        examples=examples(by_config[STEPS]["train"]),
+        examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
         libraries={**libraries(), "matplotlib": installed_version("matplotlib")},
         code_sha256=code_digest(),
@@ -192,7 +194,7 @@ def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepR
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
         key = question_key(row.question.benchmark, row.question.id)
-        parts["test" if key in test else "train"].append(row)
+        parts[TEST if key in test else TRAIN].append(row)
     return parts
 
 
@@ -230,7 +232,7 @@ def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: 
     )
     written = {
         **card(record, info),
-        "statistics/verifier_steps.json": content.encode(),
+        STEPS_RECORD: content.encode(),
     }
     for name, data in written.items():
         (release / name).parent.mkdir(parents=True, exist_ok=True)
