@@ -15,7 +15,6 @@ from safe_stepwise.checking.inference import lifespan
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.graphs.comparisons import Side, compare
-from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.records import Step
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -106,7 +105,7 @@ class _Writer:
     def _chain(self) -> str:
         """The chain as one noun phrase ("the spouse of the director of X"), where it is one."""
         triples = [self.plan.items[n].triples[0] for n in self.plan.facts]
-        if any(t.relation not in RELATIONS or t.relation in _NO_NOUNS for t in triples):
+        if not all(statements.is_noun(triple.relation) for triple in triples):
             return ""
         graph = self.claims.graph
         for earlier, later in pairwise(triples):
@@ -140,9 +139,3 @@ class _Writer:
             own = [t for t in facts if t.tail in (*side.since, *side.values)]
             return f"{lifespan(own).years} years (Step {step})"
         return f"{side.values[0]} (Step {step})"
-
-
-_NO_NOUNS = frozenset(
-    ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
-     "located in the administrative territorial entity")
-)  # fmt: skip
