@@ -18,7 +18,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Label, NoiseType, Question, Triple
 
 GLEANING_ROUNDS = 2
@@ -99,7 +99,7 @@ def _validate_chain(
 def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
     """Joints that a name itself makes: "Lake Oru (Kelvia)" belongs to the hop that found Kelvia."""
     for hop, earlier in product(path, path):
-        inside = f" {normal_name(earlier.tail)} " in f" {words_of(hop.head)} "
+        inside = has_words(words_of(hop.head), normal_name(earlier.tail))
         if inside and hop.head != earlier.tail:
             yield Triple(earlier.tail, "stands in the name of", hop.head)
 
@@ -116,7 +116,7 @@ def _several(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
                 return f"The text gives more than one value for {link}: “{hop.tail}” and “{other}”."
         name = normal_name(hop.head)
         titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
-        asked = f" {name} " in f" {words_of(question.question)} "
+        asked = has_words(words_of(question.question), name)
         if asked and len(titles) > 1 and not any(title in question.question for title in titles):
             return f"“{hop.head}” can mean {' or '.join(f'“{title}”' for title in titles)}."
     return ""
@@ -168,4 +168,4 @@ def _validate_comparison(
 def similar(one: str, other: str) -> bool:
     """Whether two answers are the same words, or one is the other with more words around it."""
     a, b = normal_name(one), normal_name(other)
-    return a == b or f" {a} " in f" {b} " or f" {b} " in f" {a} "
+    return has_words(a, b) or has_words(b, a)

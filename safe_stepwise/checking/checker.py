@@ -18,6 +18,7 @@ from safe_stepwise.checking.step_reading import Reading, has_value, read_step
 from safe_stepwise.checking.wordings import guide_to, missing, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import has_words
 from safe_stepwise.records import Feedback, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -404,4 +405,4 @@ class Checker:
 
 def _within(one: str, other: str) -> bool:
     """Whether an answer is another with more words around it: a matter for a judge."""
-    return bool(one and other) and (f" {one} " in f" {other} " or f" {other} " in f" {one} ")
+    return bool(one and other) and (has_words(other, one) or has_words(one, other))

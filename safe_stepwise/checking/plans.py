@@ -16,7 +16,7 @@ from safe_stepwise.graphs.comparisons import Operation, Side, compared, is_compa
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about, mentions, titles_of
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Question, StepKind, Triple
 
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison"]
@@ -157,7 +157,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
 
     What is led to comes after what leads there, and the answer last where there is a choice.
     """
-    asked = f" {words_of(question.question)} "
+    asked = words_of(question.question)
     waiting = sorted(items, key=lambda item: _nearness(item, question))
     placed: list[Item] = []
     while waiting:
@@ -172,7 +172,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
 def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
     """Those of some sentences that name what another is about, where the question does not."""
     title = item.triples[0].head
-    if f" {normal_name(title)} " in asked:
+    if has_words(asked, normal_name(title)):
         return []
     return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
 
@@ -196,10 +196,10 @@ def _nearness(item: Item, question: Question) -> bool:
 
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
     """The facts with what each builds on: earlier ones that give an entity the question lacks."""
-    asked = f" {words_of(question.question)} "
+    asked = words_of(question.question)
     linked: list[Item] = []
     for item in facts:
-        new = (name for name in item.ends if f" {normal_name(name)} " not in asked)
+        new = (name for name in item.ends if not has_words(asked, normal_name(name)))
         ends = {graph.node(name) for name in new}
         uses = [n for n, earlier in enumerate(linked) if ends & _nodes(earlier, graph)]
         linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))

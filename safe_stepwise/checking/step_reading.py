@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import as_date, as_number, dates_in
+from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -92,8 +92,7 @@ class Reading:
             return any(found.year and found.agrees(date) for found in dates_in(self.text.clean))
         if mentions(self.text, name):
             return True
-        words = clean(name)
-        return f" {words} " in f" {self.text.clean.replace(' . ', ' ')} "
+        return has_words(self.text.clean.replace(" . ", " "), clean(name))
 
     def opens_with(self, value: str) -> bool:
         """Whether a value is but the word that opens a sentence, so that its capital says nothing.

@@ -122,6 +122,15 @@ def words_of(text: str) -> str:
     return _NOT_WORD.sub(" ", plain).strip()
 
 
+def has_words(text: str, words: str) -> bool:
+    """Whether words stand in a text in a row, both normalised alike; a part of a word is none.
+
+    >>> has_words("who led oru", "oru"), has_words("who led orunia", "oru")
+    (True, False)
+    """
+    return f" {words} " in f" {text} "
+
+
 @lru_cache(maxsize=16384)
 def dates_in(text: str) -> tuple[Date, ...]:
     """Every date in a text, in order, from bare years to full days.
