@@ -18,7 +18,6 @@ from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
-from builders.work import folders
 from builders.work.shards import code_digest
 from evaluators.comparison import report
 from evaluators.run.evaluation import Evaluation, Progress, Run, Setting, evaluate
@@ -34,6 +33,7 @@ from safe_stepwise.methods.loop import DEFAULT, METHODS, Limits, Method
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.open import open_engine
+from safe_stepwise.store import locks
 from safe_stepwise.store.progress import telling
 from scripts.cli import Parser, one_of, positive, run, table, warn
 from scripts.teacher import add_teacher_options, default_cache
@@ -87,14 +87,14 @@ def evaluated(arguments: Sequence[str]) -> str:
     cache_file = options.cache or default_cache()
     asked = questions(options)
     corpus = Corpus.open(options.corpus, cache_file.parent / "corpora") if options.corpus else None
-    with folders.exclusive(options.output):
+    with locks.exclusive(options.output):
         cache = ResponseCache(cache_file)
         try:
             plan = _plan(options, settings, asked, corpus, cache)
             return _done(plan, options.seed)
         except OSError as error:
-            if folders.is_disk_full(error) or folders.is_forbidden(error):
-                raise folders.cannot_write(Path(error.filename or options.output), error) from error
+            if locks.is_disk_full(error) or locks.is_forbidden(error):
+                raise locks.cannot_write(Path(error.filename or options.output), error) from error
             raise
         finally:
             cache.close()

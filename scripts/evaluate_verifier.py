@@ -27,6 +27,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run, table
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
         )
     asked = shortened(step_set.requests(cases), options.max_tokens)
     steps["max_tokens"] = max(request.sampling.max_tokens for request in asked.values())
-    with folders.exclusive(options.output):
+    with locks.exclusive(options.output):
         cache = ResponseCache(options.cache or default_cache())
         try:
             runs, spent = ask(specs, asked, cache, options.in_flight)
@@ -170,7 +171,7 @@ def write(output: Path, made: Mapping[str, bytes]) -> None:
         for name, content in made.items():
             write_atomically(output / name, content)
     except OSError as error:
-        raise folders.cannot_write(output, error) from None
+        raise locks.cannot_write(output, error) from None
 
 
 def summary(found: Mapping[str, Any], output: Path) -> str:

@@ -43,6 +43,7 @@ from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 
 VERIFIER_STEPS = "safe-verifier-steps"
@@ -69,7 +70,7 @@ def build(
     verified.of(plan.benchmarks)
     for warning in verified.warnings:
         warn(warning)
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         folders.recover(plan.output / VERIFIER_STEPS)
         folders.check_version(plan.output / VERIFIER_STEPS, plan.version)
         _check_kind(plan)
@@ -79,13 +80,13 @@ def build(
             return _build(plan, verified, maker, card, found)
         except OSError as error:
             shutil.rmtree(plan.work / "release", ignore_errors=True)
-            if folders.is_disk_full(error):
+            if locks.is_disk_full(error):
                 raise UserError(
                     f"{plan.output}: no space left on the disk, with {found.done} questions done; "
                     f"make room and run the same command again: it resumes from {plan.work}"
                 ) from error
-            if folders.is_forbidden(error):
-                raise folders.cannot_write(Path(error.filename or plan.output), error) from error
+            if locks.is_forbidden(error):
+                raise locks.cannot_write(Path(error.filename or plan.output), error) from error
             raise
         finally:
             maker.close()

@@ -33,7 +33,6 @@ from builders.steps.questions import (
 )
 from builders.steps.rows import Refused, StepRow
 from builders.verified import features
-from builders.work import folders
 from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
@@ -52,6 +51,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
 )
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -156,7 +156,7 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
         kept = [one for one in made if isinstance(one, StepRow)]

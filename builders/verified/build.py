@@ -30,6 +30,7 @@ from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import code_digest, read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 
 VERIFIED = "safe-verified-multihop"
@@ -48,7 +49,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     Raises ``UserError`` for what the user can mend: output folder, source, rows (unless
     ``keep_rejects``), a full disk.
     """
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         for name in (VERIFIED, NOISE_LABELS):
             folders.recover(plan.output / name)
             folders.check_version(plan.output / name, plan.version)
@@ -57,13 +58,13 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
             return _build(plan, cards, done)
         except OSError as error:
             shutil.rmtree(plan.work / "release", ignore_errors=True)
-            if folders.is_disk_full(error):
+            if locks.is_disk_full(error):
                 raise UserError(
                     f"{plan.output}: no space left on the disk, with {done.rows} rows verified; "
                     f"make room and run the same command again: it resumes from {plan.work}"
                 ) from error
-            if folders.is_forbidden(error):
-                raise folders.cannot_write(Path(error.filename or plan.output), error) from error
+            if locks.is_forbidden(error):
+                raise locks.cannot_write(Path(error.filename or plan.output), error) from error
             raise
 
 

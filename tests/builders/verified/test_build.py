@@ -22,11 +22,12 @@ from builders.verified.evaluation_sample import EvaluationSample, with_ten_passa
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import folders, parquet, shards
+from builders.work import parquet, shards
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
+from safe_stepwise.store import locks
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 ROOT = Path(__file__).parents[3]
@@ -429,7 +430,7 @@ def test_a_folder_of_something_else_is_left_alone(plan: Build) -> None:
 
 
 def test_two_builds_at_once_are_refused(plan: Build) -> None:
-    with folders.exclusive(plan.output), pytest.raises(UserError, match="another build"):
+    with locks.exclusive(plan.output), pytest.raises(UserError, match="another build"):
         build(plan, CARDS)
 
 
