@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _MEANINGS = {
@@ -302,3 +303,7 @@ def _metadata(card: Headed, tasks: list[str], default: str | None) -> Any:
         ],
         **extra,
     )
+
+
+CARDS = {VERIFIED: verified_multihop, NOISE_LABELS: noise_labels}
+"""What makes the card of each dataset of verified questions."""

@@ -24,9 +24,9 @@ from evaluators.run.evaluation import Evaluation, Progress, Run, Setting, evalua
 from evaluators.run.outcomes import REPORT, RESULTS, TRAJECTORIES
 from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.engines.base import Engine
-from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT, METHODS, Limits, Method
@@ -35,8 +35,8 @@ from safe_stepwise.metric.judge import Judge
 from safe_stepwise.open import open_engine
 from safe_stepwise.store import locks
 from safe_stepwise.store.progress import telling
-from scripts.cli import Parser, one_of, positive, run, table, warn
-from scripts.teacher import add_teacher_options, default_cache
+from safe_stepwise.store.tables import table
+from scripts.cli import Parser, add_teacher_options, positive, run, warn
 
 EXAMPLES = """
 examples:

@@ -136,14 +136,12 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
     cut = with_ten_passages({**row, "passages": numbered}, seed)
     places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
     question = features.row_to_question(cut, benchmark, split)
-    label = Label(
-        NOISE_TYPES[row["noise_type"]],
-        row["explanation"],
-        tuple(_moved(Triple(**t), places) for t in row["reasoning_path"]),
-        tuple(_moved(Triple(**t), places) for t in row["knowledge_graph"]),
-        row["teacher"],
+    label = features.row_to_label(row)
+    return question, replace(
+        label,
+        reasoning_path=tuple(_moved(t, places) for t in label.reasoning_path),
+        knowledge_graph=tuple(_moved(t, places) for t in label.knowledge_graph),
     )
-    return question, label
 
 
 def _moved(triple: Triple, places: Mapping[int, int]) -> Triple:

@@ -162,3 +162,14 @@ def label_to_row(label: Label) -> Row:
         ],
         "teacher": label.teacher,
     }
+
+
+def row_to_label(row: Mapping[str, Any]) -> Label:
+    """The label of a published row (as `datasets` or pyarrow give it)."""
+    return Label(
+        NOISE_TYPES[row["noise_type"]],
+        row["explanation"],
+        tuple(Triple(**triple) for triple in row["reasoning_path"]),
+        tuple(Triple(**triple) for triple in row["knowledge_graph"]),
+        row["teacher"],
+    )

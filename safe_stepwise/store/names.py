@@ -1,10 +1,14 @@
-"""What releases and their parts are called: tags ``vMAJOR.MINOR.PATCH``, the adapter's repo."""
+"""What releases and their parts are called: tags ``vMAJOR.MINOR.PATCH``, datasets, adapters."""
 
 from __future__ import annotations
 
 import re
 
 from safe_stepwise.errors import UserError
+
+VERIFIED, NOISE_LABELS, VERIFIER_STEPS = DATASETS = (
+    *("safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps"),
+)
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 
