@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
-from builders.verified.build import VERIFIED
 from builders.verified.collect import SPLITS
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import folders
 from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+from safe_stepwise.store.names import VERIFIED
 
 NONE = NOISE_TYPES.index("none")
 Row = dict[str, Any]

@@ -278,13 +278,14 @@ def test_requests_hold_what_is_needed_and_no_more() -> None:
 
 
 def test_identity_is_of_all_that_can_change_a_row(tmp_path: Path) -> None:
-    base = Maker("openai:m@http://127.0.0.1:1/v1", tmp_path / "a")
-    same = replace(base, cache=tmp_path / "b", in_flight=3)
+    teachers = asking("openai:m@http://127.0.0.1:1/v1", tmp_path)
+    base = Maker(teachers)
+    same = Maker(replace(teachers, cache=tmp_path / "b", in_flight=3))
     others = [
         replace(base, seed=1),
         replace(base, errors=2),
-        replace(base, spec="openai:m@http://127.0.0.1:2/v1"),
-        replace(base, spec="openai:n@http://127.0.0.1:1/v1"),
+        Maker(replace(teachers, spec="openai:m@http://127.0.0.1:2/v1")),
+        Maker(replace(teachers, spec="openai:n@http://127.0.0.1:1/v1")),
     ]
     assert base.identity == same.identity
     assert len({maker.identity for maker in (base, *others)}) == 5
@@ -657,7 +658,7 @@ def test_specs_of_no_maker(spec: str, words: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    maker = Maker("openai:m@http://127.0.0.1:9/v1", tmp_path / "cache.sqlite")
+    maker = Maker(asking("openai:m@http://127.0.0.1:9/v1", tmp_path))
     with pytest.raises(UserError, match="no server answers there"):
         maker.check()
     maker.close()
