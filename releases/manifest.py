@@ -14,7 +14,7 @@ import yaml
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import known_version
 
-ADAPTER = "{adapter}"
+OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter."""
 _IN_YAML: Mapping[Any, type] = {Path: str, Mapping: dict, tuple: list}
 _Entry = TypeVar("_Entry")
@@ -112,7 +112,7 @@ class EvaluationEntry:
     @property
     def needs_adapter(self) -> bool:
         """Whether any of its engines is the release's own adapter."""
-        return ADAPTER in f"{self.generator} {self.verifier} {self.judge}"
+        return OWN_ADAPTER in f"{self.generator} {self.verifier} {self.judge}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +245,12 @@ def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
 
 
 def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:
-    if ADAPTER in spec and not has_adapter:
-        raise UserError(f"{where}: {ADAPTER} stands for an adapter; add adapter to the manifest")
+    if OWN_ADAPTER in spec and not has_adapter:
+        raise UserError(
+            f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
+        )
     try:
-        known.check_engine(spec.replace(ADAPTER, "adapter"))
+        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.store.names import DATASETS
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED, VERIFIER_STEPS
 
 Opened = Mapping[tuple[str, str], Any]
 """The splits of each config, by dataset and config."""
@@ -20,7 +20,9 @@ def open_all(datasets_folder: Path, cache: Path) -> Opened:
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()
-    folders = {name: str(datasets_folder / name) for name in DATASETS}
+    folders = {
+        name: str(datasets_folder / name) for name in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
+    }
     return {
         (name, config): load_dataset(folder, config, cache_dir=str(cache))
         for name, folder in folders.items()

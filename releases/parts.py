@@ -14,13 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from releases.folder import LOCK, README
 from releases.manifest import Manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import VERIFIER_STEPS
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    LOCK,
+    README,
+    REPORT,
+    SPACE,
+    VERIFIER_STEPS,
+)
 
-FOLDERS = ("datasets", "adapter", "space", "report")
+FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
 """What a release is made of, and locked."""
 
 
@@ -146,7 +153,7 @@ def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
 
 def copy_space(source: Path, output: Path) -> Made:
     """The metric's Space, as it is in the checkout."""
-    folder = output / "space"
+    folder = output / SPACE
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     return Made()

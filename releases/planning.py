@@ -32,12 +32,14 @@ class Source:
     """What there is to know of a build beforehand.
 
     ``rows`` is None of a source that is not here. ``asks`` is whether a model verifies, ``work``
-    what that takes at most (``calls, prompt, reply``), told from the rows.
+    what that takes at most (``calls, prompt, reply``), told from the rows. ``expected`` is what its
+    benchmark says of one row's ``verification`` and one question's ``verifier_steps``.
     """
 
     name: str
     rows: int | None
     asks: bool
+    expected: Mapping[str, One]
     work: Mapping[str, int] | None = None
 
 
@@ -86,13 +88,10 @@ def foreseen(
     """
     known = expectations()
     rows = [_rows(manifest, number, source) for number, source in enumerate(sources)]
-    costs = [
-        _verification(*one, known["verification"])
-        for one in zip(manifest.builds, sources, rows, strict=True)
-    ]
+    costs = [_verification(*one) for one in zip(manifest.builds, sources, rows, strict=True)]
     if (steps := manifest.verifier_steps) is not None:
-        benchmarks = sorted({build.benchmark for build in manifest.builds})
-        costs.append(_steps(steps, benchmarks, known["verifier_steps"]))
+        of = {b.benchmark: s.expected for b, s in zip(manifest.builds, sources, strict=True)}
+        costs.append(_steps(steps, {name: of[name]["verifier_steps"] for name in sorted(of)}))
         if training is not None:
             learnt = round(steps.rows * (1 - steps.test_share))
             learnt = min(learnt, training.rows or learnt)
@@ -154,19 +153,19 @@ def _rows(manifest: Manifest, number: int, source: Source) -> int:
     return min(entry.expected_rows, entry.limit or entry.expected_rows)
 
 
-def _verification(entry: BuildEntry, source: Source, rows: int, known: Mapping[str, One]) -> Cost:
+def _verification(entry: BuildEntry, source: Source, rows: int) -> Cost:
     name = f"verify {entry.benchmark} {entry.split}"
     if not source.asks:
         return Cost(name, rows)
     if source.work is not None:
         return Cost(name, rows, computed=source.work["prompt"], **source.work)
-    return _times(name, rows, known[entry.benchmark])
+    return _times(name, rows, source.expected["verification"])
 
 
-def _steps(entry: StepsEntry, benchmarks: Sequence[str], known: Mapping[str, One]) -> Cost:
+def _steps(entry: StepsEntry, known: Mapping[str, One]) -> Cost:
     if entry.teacher == "annotations":
         return Cost("verifier set", entry.rows)
-    asked = dict.fromkeys(benchmarks, (entry.questions or entry.rows) // len(benchmarks))
+    asked = dict.fromkeys(known, (entry.questions or entry.rows) // len(known))
     asked |= {name: number for name, (_, number) in (entry.per_benchmark or {}).items()}
     costs = [_times(name, entry.pool or number, known[name]) for name, number in asked.items()]
     sums = {f: sum(getattr(c, f) for c in costs) for f in ("calls", "prompt", "computed", "reply")}

@@ -20,7 +20,7 @@ from builders.verified.teachers.choice import client_of, known_teacher, spending
 from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import known_version
+from safe_stepwise.store.names import REJECTS, known_version
 from scripts.cli import add_teacher_options, command, positive, price, run
 from scripts.engine_options import add_engine_options, engine_of
 
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "--on-error",
         choices=["stop", "keep"],
         default="stop",
-        help="a row that cannot be read stops the run, or is kept apart in DIR/rejects.jsonl",
+        help=f"a row that cannot be read stops the run, or is kept apart in DIR/{REJECTS}",
     )
     model = add_teacher_options(parser)
     model.add_argument(

@@ -17,6 +17,9 @@ from safe_stepwise.errors import UserError
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
 
+HELP = Path(__file__).with_name("help")
+"""What stands below a command's options: ``NAME.txt``."""
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one line, like all others."""

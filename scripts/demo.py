@@ -12,11 +12,10 @@ from pathlib import Path
 from builders.synthetic import generate, parse_spec
 from builders.work.shards import code_digest
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
-from releases.folder import LOCK
 from releases.manifest import Manifest, read_manifest
 from releases.opened import open_all, opened_rows
 from releases.parts import read_lock
-from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
+from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
 from scripts.release_datasets import KNOWN, released
@@ -38,15 +37,15 @@ def main(arguments: Sequence[str]) -> None:
     forget_stale(manifest, output)
     others = model_parts(manifest, output, cache)
     print(released(manifest, output, others, skip_training=True, cache=cache, workers=cores()))
-    opened = open_all(output / "datasets", ROOT / "build" / "hf-cache")
+    opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     print(table([("dataset", "config", "split", "rows"), *opened_rows(opened)]))
     found = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
     scores = score_rows(by_noise_type(truth(manifest), found))
     print(table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
-    print(f"\nFiles: {output / 'datasets' / VERIFIED}")
-    print(f"       {output / 'datasets' / NOISE_LABELS}")
+    print(f"\nFiles: {output / DATASETS / VERIFIED}")
+    print(f"       {output / DATASETS / NOISE_LABELS}")
     print(f"       {output / LOCK}")
 
 
@@ -57,7 +56,7 @@ def forget_stale(manifest: Manifest, output: Path) -> None:
     made = read_lock(output)
     if (made["code_sha256"], made["manifest"]["sha256"]) != (code_digest(), manifest.sha256):
         (output / LOCK).unlink()
-        shutil.rmtree(output / "datasets")
+        shutil.rmtree(output / DATASETS)
 
 
 def truth(manifest: Manifest) -> dict[tuple[str, str], str]:

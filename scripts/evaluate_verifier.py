@@ -21,7 +21,9 @@ from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
+from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.names import TEST, VERIFIER_STEPS
 from scripts.cli import Parser, add_model_options, command, positive, run, warn
 
 IN_FLIGHT = 64
@@ -36,7 +38,7 @@ class Options:
     output: Path
     baseline: Sequence[str] = ()
     verified: Path | None = None
-    split: str = "test"
+    split: str = TEST
     limit: int | None = None
     max_tokens: int | None = None
     cache: Path | None = None
@@ -55,7 +57,7 @@ def evaluated(options: Options) -> str:
     for spec in specs:
         _check(spec, options.verified)
     place, name, revision = find_steps(options.steps, options.split)
-    folder = step_set.find_set(place)
+    folder = dataset_folder(place, VERIFIER_STEPS) or place
     steps = {"name": name, "revision": revision, **step_set.about(folder, options.split)}
     cases = step_set.read_cases(folder, options.split, options.limit)
     if options.verified is not None:
@@ -108,7 +110,7 @@ def _parser() -> Parser:
     add("--output", required=True, type=Path, metavar="DIR", help="the results go there")
     add("--baseline", action="append", default=[], metavar="SPEC", help="beside it; repeatable")
     add("--verified", type=Path, metavar="DIR", help="annotations, for symbolic (build_verified)")
-    add("--split", default="test", metavar="NAME", help="of the set (default test)")
+    add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
     add("--limit", type=positive, metavar="N", help="the first N rows (default: all)")
     cut = "cut replies there: an untrained model may go on and on (default: as in the loop)"
     add("--max-tokens", type=positive, metavar="N", help=cut)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.benchmarks import BENCHMARKS
 from builders.verified.collect import Build, questions
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.teachers.llm import LLMTeachers
 from builders.work.executors import Submitted
 from releases.manifest import read_manifest
 from releases.planning import Source, Speed, Training, expectations, foreseen, lacking, told
+from safe_stepwise.store.names import DATASETS
 from scripts.cli import add_teacher_options, command, positive, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.release_datasets import KNOWN, build_plans, check_plans, released
@@ -58,7 +60,7 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
     """
     manifest = read_manifest(manifest_file, KNOWN)
     check_plans(manifest, output)
-    sources = [_source(plan) for plan in build_plans(manifest, output / "datasets")]
+    sources = [_source(plan) for plan in build_plans(manifest, output / DATASETS)]
     training = None
     if manifest.adapter is not None:
         recipe = recipe_of(manifest.adapter, output)
@@ -70,8 +72,9 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
 def _source(plan: Build) -> Source:
     """What there is to know of a build without making it."""
     asks = isinstance(plan.teacher, LLMTeachers)
+    expected = BENCHMARKS[plan.benchmark].EXPECTED
     if not at_hand(plan):
-        return Source(plan.source, None, asks)
+        return Source(plan.source, None, asks, expected)
     work = None
     if isinstance(plan.teacher, LLMTeachers):
         roles = estimate(questions(plan), plan.teacher).values()
@@ -80,7 +83,7 @@ def _source(plan: Build) -> Source:
             "prompt": sum(role.prompt for role in roles),
             "reply": sum(role.completion for role in roles),
         }
-    return Source(plan.source, sum(1 for _ in questions(plan)), asks, work)
+    return Source(plan.source, sum(1 for _ in questions(plan)), asks, expected, work)
 
 
 def _parser() -> argparse.ArgumentParser:

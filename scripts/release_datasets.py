@@ -35,15 +35,15 @@ from releases.parts import Made, Part
 from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import METHODS
+from safe_stepwise.methods import METHODS
 from safe_stepwise.open import check_spec
-from safe_stepwise.store.names import VERIFIED
+from safe_stepwise.store.names import DATASETS, VERIFIED
 from scripts.cli import warn
 
 KNOWN = Known(
     benchmarks=BENCHMARKS,
     splits=SPLITS,
-    methods=METHODS,
+    methods=tuple(METHODS),
     recipes=Path(__file__).parents[1] / "trainers" / "recipes",
     evaluation_size=EVALUATION_SIZE,
     max_length=MAX_LENGTH,
@@ -70,13 +70,13 @@ def released(
     builds was only handed to a scheduler.
     """
     teachers = partial(known_teacher, cache=cache, in_flight=in_flight)
-    plans = build_plans(manifest, output / "datasets", teachers)
+    plans = build_plans(manifest, output / DATASETS, teachers)
     sources: list[Source] = [plan.teacher for plan in plans]
     made = []
     if (entry := manifest.verifier_steps) is not None:
         maker = known_maker(teachers(entry.teacher), manifest.seed)
         sources.append(maker)
-        plan = _steps_plan(manifest, entry, output / "datasets", engine.get("workers", 1))
+        plan = _steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
         made.append(Part("verifier_steps", partial(_steps, plan, maker)))
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
@@ -119,7 +119,7 @@ def build_plans(
 
 def check_plans(manifest: Manifest, output: Path) -> None:
     """Raise ``UserError`` for a folder of another release, and a bad file of refined rows."""
-    datasets = output / "datasets"
+    datasets = output / DATASETS
     parts.refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
     entry = manifest.verifier_steps
     if entry is not None and entry.refined_from is not None:

@@ -9,10 +9,18 @@ from typing import Any
 
 from cards.adapter import adapter as card
 from cards.base_model import license_of_base
-from releases.manifest import ADAPTER, AdapterEntry, EvaluationEntry, Manifest
+from evaluators.run.options import Options
+from releases.manifest import OWN_ADAPTER, AdapterEntry, EvaluationEntry, Manifest
 from releases.parts import Made, Part, copy_space
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import VERIFIER_STEPS
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    README,
+    REPORT,
+    STEPS_RECORD,
+    VERIFIER_STEPS,
+)
 from scripts import evaluate_stepwise, evaluate_verifier
 from scripts.cli import warn
 from trainers.base_model import find_base
@@ -37,8 +45,8 @@ def model_parts(manifest: Manifest, output: Path, cache: Path | None) -> list[Pa
 
 def recipe_of(entry: AdapterEntry, output: Path) -> Recipe:
     """The recipe of a release's adapter, on its own verifier set."""
-    steps = output / "datasets" / VERIFIER_STEPS
-    return read_recipe(entry.recipe, {"dataset": str(steps), "output": str(output / "adapter")})
+    steps = output / DATASETS / VERIFIER_STEPS
+    return read_recipe(entry.recipe, {"dataset": str(steps), "output": str(output / ADAPTER)})
 
 
 def _check_training(recipe: Recipe) -> None:
@@ -51,11 +59,11 @@ def _adapter(
     manifest: Manifest, entry: AdapterEntry, recipe: Recipe, output: Path, cache: Path | None
 ) -> Made:
     """Train the adapter or go on training it, measure it if that is asked for, write its card."""
-    record, folder = train(recipe, resume=True, warn=warn), output / "adapter"
+    record, folder = train(recipe, resume=True, warn=warn), output / ADAPTER
     quality = None
     if entry.verifier is not None:
-        spec, place = entry.verifier.replace(ADAPTER, str(folder)), output / "report" / "verifier"
-        options = evaluate_verifier.Options(str(output / "datasets"), spec, place, cache=cache)
+        spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
+        options = evaluate_verifier.Options(str(output / DATASETS), spec, place, cache=cache)
         print(evaluate_verifier.evaluated(options))
         quality = _read(place / "verifier_quality.json")
     text = card(
@@ -64,24 +72,32 @@ def _adapter(
         config=_read(folder / "adapter_config.json"),
         version=manifest.version,
         license=license_of_base(recipe.base_model),
-        steps=_read(output / "datasets" / VERIFIER_STEPS / "statistics" / "verifier_steps.json"),
+        steps=_read(output / DATASETS / VERIFIER_STEPS / STEPS_RECORD),
     )
-    write_atomically(folder / "README.md", text.encode())
+    write_atomically(folder / README, text.encode())
     steps, loss = record["run"]["steps"], record["curve"][-1]["loss"]
     return Made(f"{folder}: {steps:,} steps, loss {loss:.4f}")
 
 
 def _evaluation(entry: EvaluationEntry, seed: int, output: Path, cache: Path | None) -> Made:
     """The loop over the evaluation samples."""
-    arguments = ["--questions", str(output / "datasets"), "--output", str(output / "report")]
-    arguments += ["--seed", str(seed)]
-    for method in entry.methods:
-        arguments += ["--method", method]
-    options = {"generator": entry.generator, "verifier": entry.verifier, "judge": entry.judge}
-    for name, value in {**options, "limit": entry.limit, "cache": cache}.items():
-        if value is not None:
-            arguments += [f"--{name}", str(value).replace(ADAPTER, str(output / "adapter"))]
-    return Made(evaluate_stepwise.evaluated(arguments))
+    adapter = str(output / ADAPTER)
+
+    def played(spec: str) -> str:
+        return spec.replace(OWN_ADAPTER, adapter)
+
+    options = Options(
+        questions=str(output / DATASETS),
+        output=output / REPORT,
+        method=entry.methods,
+        generator=(played(entry.generator),),
+        verifier=(played(entry.verifier),),
+        judge=None if entry.judge is None else played(entry.judge),
+        limit=entry.limit,
+        seed=seed,
+        cache=cache,
+    )
+    return Made(evaluate_stepwise.evaluated(options))
 
 
 def _read(file: Path) -> Any:

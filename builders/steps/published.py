@@ -6,7 +6,7 @@ from pathlib import Path
 
 from builders.benchmarks.hub import HubSource, resolve_commit
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import VERIFIER_STEPS
+from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
 
 
 def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
@@ -25,14 +25,14 @@ def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
 def _pulled(hub: HubSource, commit: str, split: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    wanted = [f"data/steps/{name}-*.parquet" for name in dict.fromkeys((split, "train"))]
+    wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
     try:
         return Path(
             snapshot_download(
                 hub.repo,
                 repo_type="dataset",
                 revision=commit,
-                allow_patterns=[*wanted, "statistics/*.json"],
+                allow_patterns=[*wanted, f"{STATISTICS}/*.json"],
             )
         )
     except Exception as error:  # the client's errors have no common base; none is ours

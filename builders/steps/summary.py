@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders.steps.collect import REFUSED, StepsBuild
+from builders.steps.collect import StepsBuild
 from builders.steps.refinement import REFINED, STATISTICS, Refinement, RefinementStatistics
-from builders.steps.rows import FAILED
 from builders.steps.statistics import StepStatistics
-from safe_stepwise.store.names import VERIFIER_STEPS
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import ERROR_TYPES
 
@@ -54,7 +53,7 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
         lines.append(f"refused, with reasons: {refused:,} in {plan.output / REFUSED}")
-    if failed := sum(reasons.get(FAILED, 0) for reasons in made.refused.values()):
+    if failed := sum(reasons.get(REQUEST_FAILED, 0) for reasons in made.refused.values()):
         lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
     folder = plan.output / VERIFIER_STEPS
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import parse_row
 from builders.benchmarks.sources import chunks, decode
-from builders.verified.features import row_to_label, row_to_question
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Question
-from safe_stepwise.store.names import VERIFIED
+from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
+from safe_stepwise.store.names import LABELED, VERIFIED
 
 Labelled = tuple[Question, Label]
 Key = tuple[str, str]
@@ -31,10 +32,11 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
 
     Raises ``UserError`` where there are none.
     """
-    for benchmark in dict.fromkeys(f.parent.name for f in _files(folder)):
-        name = benchmark.removesuffix("_labeled")
-        rows = _rows(_files(folder, name))
-        yield name, ((row_to_question(row, name, ""), row_to_label(row)) for row in rows)
+    dataset = dataset_folder(folder, VERIFIED)
+    if dataset is None or not (files := labeled_files(dataset)):
+        raise _absent(folder, VERIFIED)
+    for name, paths in files.items():
+        yield name, _labelled(name, paths)
 
 
 def annotated(asked: Mapping[Key, Question], folder: Path) -> dict[Key, Question]:
@@ -47,7 +49,11 @@ def annotated(asked: Mapping[Key, Question], folder: Path) -> dict[Key, Question
     known: dict[Key, dict[str, Any]] = {}
     for benchmark in dict.fromkeys(benchmark for benchmark, _ in asked):
         ids = [id_ for name, id_ in asked if name == benchmark]
-        for row in _rows(_files(folder, benchmark), ids):
+        dataset = dataset_folder(folder, VERIFIED)
+        files = parquet_files(dataset, benchmark + LABELED) if dataset else []
+        if not files:
+            raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
+        for row in _rows(files, ids):
             known.setdefault((benchmark, row["id"]), row)  # as the steps were made: train's first
     for benchmark, id_ in asked:
         if (benchmark, id_) not in known:
@@ -73,7 +79,7 @@ def verified_rows(
     for chunk in chunks(str(file), split, size=1_000, limit=None):
         for row in chunk.rows:
             try:
-                question = BENCHMARKS[benchmark].parse(decode(row), split)
+                question = parse_row(decode(row), benchmark, split)
             except RowError as error:
                 said(f"left out: {row.location}: {error}")
                 continue
@@ -83,7 +89,7 @@ def verified_rows(
 
 def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    whole = row_to_question(row, question.benchmark, "")
+    whole = question_of(row, benchmark=question.benchmark, split="")
     left = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
     shown = [(p.title, p.text) for p in question.passages]
     if not set(shown) <= set(left) or whole.question != question.question:
@@ -102,17 +108,15 @@ def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Ques
     )
 
 
-def _files(folder: Path, benchmark: str = "*") -> list[Path]:
-    """The files of all rows of a benchmark, train before validation."""
-    places = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
-    pattern = f"data/{benchmark}_labeled/*.parquet"
-    found = next((files for place in places if (files := sorted(place.glob(pattern)))), None)
-    if found is None:
-        what = VERIFIED if benchmark == "*" else f"{benchmark} rows of {VERIFIED}"
-        raise UserError(
-            f"{folder}: no {what} in it; give the --output of build_verified or regenerate"
-        )
-    return found
+def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
+    for row in _rows(files):
+        yield question_of(row, benchmark=benchmark, split=""), label_of(row)
+
+
+def _absent(folder: Path, what: str) -> UserError:
+    return UserError(
+        f"{folder}: no {what} in it; give the --output of build_verified or regenerate"
+    )
 
 
 def _rows(files: Iterable[Path], ids: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:

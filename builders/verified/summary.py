@@ -9,7 +9,7 @@ from typing import Any
 from builders.verified.collect import Build, source_of
 from builders.verified.statistics import Statistics
 from builders.work.folders import read_statistics
-from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
+from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
 from safe_stepwise.store.tables import table
 
 
@@ -45,7 +45,7 @@ def summary(plan: Build, statistics: Statistics) -> str:
         *_remarks(plan, statistics),
         f"\n{verified}",
         f"{plan.output / NOISE_LABELS}",
-        f'\nload_dataset("{verified}", "{plan.benchmark}_labeled", split="{plan.split}")',
+        f'\nload_dataset("{verified}", "{plan.benchmark}{LABELED}", split="{plan.split}")',
     ]
     return "\n".join(lines)
 
@@ -67,11 +67,11 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
         lines.append("run the same command again: only what failed is asked")
     if not statistics.verified:
         lines.append(
-            f"\nno row was verified: {plan.split} is in {plan.benchmark}_labeled, but not in the "
+            f"\nno row was verified: {plan.split} is in {plan.benchmark}{LABELED}, but not in the "
             f"config {plan.benchmark}"
         )
     if statistics.rejected:
-        lines.append(f"\nrejected rows, with reasons: {plan.output / 'rejects.jsonl'}")
+        lines.append(f"\nrejected rows, with reasons: {plan.output / REJECTS}")
     return lines
 
 

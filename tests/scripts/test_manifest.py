@@ -8,9 +8,9 @@ import pytest
 
 from builders.steps.composition import Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from releases.folder import LOCK
 from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate, release_datasets
 from scripts.release_datasets import KNOWN
 from tests.makers.plausible import PlausibleMaker

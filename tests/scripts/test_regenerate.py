@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from releases.folder import LOCK
 from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK
 from scripts import cli, demo, regenerate, release_datasets
 from scripts.release_datasets import KNOWN
 

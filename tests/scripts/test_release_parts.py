@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from releases.folder import LOCK
 from releases.manifest import read_manifest
 from releases.parts import Made
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK
 from scripts import regenerate, release_models
 from scripts.release_datasets import KNOWN
 
