@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from evaluators.verifier.page import SHOWN
+from evaluators.verifier.page import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
-from scripts.demo_train import RECIPE, forget_stale, main, margins
+from scripts.demo_train import RECIPE, forget_stale, main
 from trainers.config import read_recipe
 from trainers.rows import fingerprint, open_rows
 

@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from builders.steps import published
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress as bars
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
-from scripts.evaluate_verifier import main
-from scripts.step_annotations import with_annotations
+from scripts.evaluate_verifier import main, with_annotations
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.servers.openai_server import MockServer
 
@@ -358,7 +358,7 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
         pulled.update(options, repo=repo)
         return str(built / "safe-verifier-steps")
 
-    monkeypatch.setattr(evaluate_verifier, "resolve_commit", lambda _: "c" * 40)
+    monkeypatch.setattr(published, "resolve_commit", lambda _: "c" * 40)
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     with MockServer(oracle(gold)) as server:
         options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")
