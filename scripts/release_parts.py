@@ -18,7 +18,8 @@ from scripts.cli import warn
 from scripts.manifest import ADAPTER, Manifest
 from trainers.base_model import PACKAGE, find_base
 from trainers.config import Recipe, read_recipe
-from trainers.verifier import need_libraries, train
+from trainers.machine import need_libraries
+from trainers.run import train
 
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 FOLDERS = ("datasets", "adapter", "space", "report")

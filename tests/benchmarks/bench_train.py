@@ -27,8 +27,9 @@ from safe_stepwise.errors import UserError
 from scripts.cli import Parser, positive, run, table
 from trainers.base_model import find_base
 from trainers.config import Filters, Recipe
-from trainers.rows import order
-from trainers.verifier import Data, read_data, train
+from trainers.data import Data, read_data
+from trainers.rows.tokens import order
+from trainers.run import train
 
 STEP = 8
 TOLERANCE = 1e-3

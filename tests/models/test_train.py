@@ -25,9 +25,10 @@ from scripts import build_verified, build_verifier_steps
 from trainers.base_model import find_base
 from trainers.checkpoints import is_complete
 from trainers.config import Filters, Recipe
+from trainers.data import read_data
 from trainers.merging import merge
-from trainers.rows import check_masks
-from trainers.verifier import read_data, train
+from trainers.rows.tokens import check_masks
+from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
