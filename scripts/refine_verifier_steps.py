@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.refinement import (
-    ANNOTATIONS,
-    REFINED,
-    STATISTICS,
-    Refinement,
-    RefinementStatistics,
-    refine,
-)
+from builders.steps.mining import Refinement
+from builders.steps.refined import REFINED, STATISTICS
+from builders.steps.refinement import RefinementStatistics, refine
+from builders.steps.relabelling import ANNOTATIONS
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError

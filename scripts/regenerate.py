@@ -18,7 +18,7 @@ from typing import Any
 
 from builders.steps.build import build as build_steps
 from builders.steps.collect import StepsBuild
-from builders.steps.refinement import read_refined
+from builders.steps.refined import read_refined
 from builders.steps.shards import Maker
 from builders.steps.statistics import StepStatistics
 from builders.verified.build import build

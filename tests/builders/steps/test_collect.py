@@ -16,9 +16,11 @@ from builders.steps.build import build
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
+from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified, prepared, rows
-from builders.steps.refinement import REFINED, Refinement, line_of, read_refined, refine
+from builders.steps.refined import REFINED, line_of, read_refined
+from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
 from builders.steps.shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.statistics import StepStatistics
