@@ -268,10 +268,13 @@ def test_only_what_failed_is_asked_again(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that ended short, its work kept: some chunks hold refusals that are still owed."""
-    monkeypatch.setattr(client, "TRIES", 1)
     truth = Truth(asked_of(verified))
     plan = StepsBuild(verified, tmp_path / "out", Composition(100_000), workers=2)
-    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server:
+    with (
+        MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server,
+        monkeypatch.context() as impatient,
+    ):
+        impatient.setattr(client, "TRIES", 1)
         maker = ModelMaker(server.spec, tmp_path / "one.sqlite")
         with pytest.raises(UserError, match="rows are wanted, but only"):
             build(plan, maker, card.files)

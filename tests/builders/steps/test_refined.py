@@ -57,7 +57,7 @@ def refined_rows(draw: st.DrawFn) -> StepRow:
     return StepRow(draw(QUESTIONS), tuple(steps[:-1]), steps[-1], said, "refined", draw(TEXT))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(refined_rows(), max_size=3))
 def test_lines_give_the_rows_back(tmp_path: Path, made: list[StepRow]) -> None:
     file = tmp_path / "refined.jsonl"
