@@ -33,7 +33,6 @@ from trainers.run import train
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,10 +130,8 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + PATIENCE_S
     while not is_complete(work / "checkpoint-2"):
         assert process.poll() is None
-        assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -165,7 +162,7 @@ def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path:
         [sys.executable, "-m", *launch, sys.executable, "-m", "scripts.train_verifier",
          *_options(shared)],
         cwd=ROOT, env={**os.environ, **told},
-        capture_output=True, text=True, timeout=PATIENCE_S,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     record = json.loads((shared.output / "training.json").read_text())

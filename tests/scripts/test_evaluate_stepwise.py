@@ -309,7 +309,7 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(stop)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith("interrupted; the same command resumes")
     assert "Traceback" not in errors

@@ -142,7 +142,6 @@ class HubServer:
             cwd=home,
             capture_output=True,
             text=True,
-            timeout=120,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return json.loads(ran.stdout.strip().splitlines()[-1])
