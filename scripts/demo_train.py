@@ -22,8 +22,10 @@ from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
 from trainers.merging import merge
-from trainers.rows import fingerprint, open_rows
-from trainers.verifier import RECORD, train
+from trainers.record import RECORD
+from trainers.rows.base import fingerprint
+from trainers.rows.verifier import open_rows
+from trainers.run import train
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "trainers" / "recipes" / "smollm2-cpu.yaml"

@@ -14,7 +14,7 @@ from builders.steps.build import build as build_steps
 from builders.steps.choice import known_maker
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
-from builders.steps.refinement import read_refined
+from builders.steps.refined import read_refined
 from builders.steps.shards import Maker
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary

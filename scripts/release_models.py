@@ -25,7 +25,8 @@ from scripts import evaluate_stepwise, evaluate_verifier
 from scripts.cli import warn
 from trainers.base_model import find_base
 from trainers.config import Recipe, read_recipe
-from trainers.verifier import need_libraries, train
+from trainers.machine import need_libraries
+from trainers.run import train
 
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 

@@ -16,7 +16,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run, warn
 from trainers.config import keys, known_key, read_recipe
-from trainers.verifier import train
+from trainers.run import train
 
 
 def main(arguments: Sequence[str]) -> None:

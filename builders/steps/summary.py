@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from builders.steps.collect import StepsBuild
-from builders.steps.refinement import REFINED, STATISTICS, Refinement, RefinementStatistics
+from builders.steps.mining import Refinement
+from builders.steps.refined import REFINED, STATISTICS
+from builders.steps.refinement import RefinementStatistics
 from builders.steps.statistics import StepStatistics
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS
 from safe_stepwise.store.tables import table

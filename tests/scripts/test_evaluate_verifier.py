@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
+import math
 import subprocess
 import sys
 import time
@@ -287,17 +286,16 @@ def test_failed_requests_are_owed(
 
 def test_a_killed_run_goes_on(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
     in_flight = 2
-    with MockServer(careless(gold), latency=0.01) as server:
+    with MockServer(careless(gold), last=20) as server:
         options = [*arguments(built, tmp_path / "out", server.spec), "--in-flight", str(in_flight)]
         command = [sys.executable, "-m", "scripts.evaluate_verifier", *options]
         killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
         while sum(server.answered.values()) < 20:
-            assert time.monotonic() < deadline
             assert killed.poll() is None
             time.sleep(0.005)
-        os.kill(killed.pid, signal.SIGKILL)
+        killed.kill()
         killed.wait()
+        server.last = math.inf
         assert not (tmp_path / "out" / "verifier_quality.json").exists()
         main(options)
         again = sum(number - 1 for number in server.asked.values())
@@ -403,7 +401,7 @@ def test_the_bar_says_how_the_requests_stand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(bars, "AFTER_S", 0.01)
-    with MockServer(oracle(gold), latency=0.02) as server:
+    with MockServer(oracle(gold), latency=0.1) as server:
         main(arguments(built, tmp_path / "out", server.spec, limit="6"))
         asked = sum(server.asked.values())
         assert f"done {asked} cached 0 failed 0 owed 0" in capsys.readouterr().err

@@ -16,13 +16,14 @@ from builders.steps.build import build
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
+from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified, prepared, rows
-from builders.steps.refinement import REFINED, Refinement, line_of, read_refined, refine
+from builders.steps.refined import REFINED, line_of, read_refined
+from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
 from builders.steps.shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.statistics import StepStatistics
-from builders.verified.teachers.llm import LLMTeachers
 from cards import verifier_steps as card
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
@@ -267,11 +268,14 @@ def test_only_what_failed_is_asked_again(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that ended short, its work kept: some chunks hold refusals that are still owed."""
-    monkeypatch.setattr(client, "TRIES", 1)
     truth = Truth(asked_of(verified))
     plan = StepsBuild(verified, tmp_path / "out", Composition(100_000), workers=2)
-    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server:
-        maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "one.sqlite", open_engine))
+    with (
+        MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server,
+        monkeypatch.context() as impatient,
+    ):
+        impatient.setattr(client, "TRIES", 1)
+        maker = ModelMaker(server.spec, tmp_path / "one.sqlite")
         with pytest.raises(UserError, match="rows are wanted, but only"):
             build(plan, maker, card.files)
     assert any(plan.work.glob("shards/*"))
@@ -283,11 +287,7 @@ def test_only_what_failed_is_asked_again(
     assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
-        build(
-            clean,
-            ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)),
-            card.files,
-        )
+        build(clean, ModelMaker(server.spec, tmp_path / "two.sqlite"), card.files)
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
@@ -298,7 +298,7 @@ def test_a_run_in_which_every_request_failed_is_a_mistake_that_resumes(
     plan = StepsBuild(verified, tmp_path / "out", Composition(40), pool=10, refined=mined)
     truth = Truth(asked_of(verified))
     with MockServer(truth, status=503) as server:
-        maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "cache.sqlite", open_engine))
+        maker = ModelMaker(server.spec, tmp_path / "cache.sqlite")
         expected = r"no step could be made of 20 .*the last: .*\(?HTTP 503.*only what failed"
         with pytest.raises(UserError, match=expected) as caught:
             build(plan, maker, card.files)
