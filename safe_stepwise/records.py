@@ -100,6 +100,11 @@ class Question:
         return bool(self.evidence or self.decomposition or self.supporting_facts)
 
     @property
+    def accepted(self) -> tuple[str, ...]:
+        """The answers that count as right: the answer and its aliases."""
+        return (self.answer, *self.aliases)
+
+    @property
     def gold(self) -> tuple[tuple[int, Passage], ...]:
         """The gold passages with their 1-based numbers."""
         return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)

@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
+from builders.verified.evaluation_questions import Questions, read, without_last_gold
 from builders.work.shards import code_digest
 from evaluators.run.choices import Choices
 from evaluators.run.command import carry_out
 from evaluators.run.options import Options
-from evaluators.run.outcomes import RESULTS, TRAJECTORIES
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
@@ -26,7 +25,9 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
 from safe_stepwise.methods.running import AT_ONCE
+from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
+from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
 from scripts.cli import Parser, add_teacher_options, command, positive, run, warn
 
 
@@ -50,7 +51,8 @@ def evaluated(options: Options) -> str:
     with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
         try:
             plan = options.plan(asked.questions, corpus, cache, code_digest(), notes)
-            return carry_out(plan, options.seed, warn)
+            scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
+            return carry_out(replace(plan, scoring=scoring), options.seed, warn)
         except OSError as error:
             if locks.is_disk_full(error) or locks.is_forbidden(error):
                 raise locks.cannot_write(Path(error.filename or options.output), error) from error

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.hub import HubSource, resolve_commit
-from builders.steps.build import VERIFIER_STEPS
 from builders.work import folders
 from evaluators.verifier import step_set
 from evaluators.verifier.page import SHOWN, agreement_rows, title_of
@@ -29,6 +28,8 @@ from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.layout import dataset_folder
+from safe_stepwise.store.names import STEPS, STEPS_RECORD, TEST, TRAIN, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run, table
 from scripts.step_annotations import with_annotations
@@ -96,14 +97,13 @@ def open_steps(source: str, split: str) -> tuple[Path, dict[str, Any]]:
     if hub is not None:
         revision = resolve_commit(hub)
         folder, name = _pulled(hub, revision, split), hub.repo
-    places = (folder / VERIFIER_STEPS, folder / "datasets" / VERIFIER_STEPS, folder)
-    folder = next((place for place in places if (place / "data" / "steps").is_dir()), folder)
+    folder = dataset_folder(folder, VERIFIER_STEPS) or folder
     digests = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in step_set.split_files(folder, split)
     }
     told: dict[str, Any] = {}
-    if (folder / "statistics" / "verifier_steps.json").is_file():
+    if (folder / STEPS_RECORD).is_file():
         (told,) = folders.read_statistics(folder)
     return folder, {
         "name": name,
@@ -206,7 +206,7 @@ def _check(spec: str, verified: Path | None) -> None:
 def _pulled(hub: HubSource, commit: str, split: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    wanted = [f"data/steps/{name}-*.parquet" for name in dict.fromkeys((split, "train"))]
+    wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
     try:
         return Path(
             snapshot_download(
@@ -238,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", required=True, type=Path, metavar="DIR", help="the results go there")
     add("--baseline", action="append", default=[], metavar="SPEC", help="beside it; repeatable")
     add("--verified", type=Path, metavar="DIR", help="annotations, for symbolic (build_verified)")
-    add("--split", default="test", metavar="NAME", help="of the set (default test)")
+    add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
     add("--limit", type=positive, metavar="N", help="the first N rows (default: all)")
     add(
         "--max-tokens",

@@ -19,17 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from builders.steps import leakage
-from builders.steps.collect import REFUSED, Found, StepsBuild, make, question_key
+from builders.steps.collect import Found, StepsBuild, make, question_key
 from builders.steps.composition import choose, rank
-from builders.steps.features import (
-    CONFIGS,
-    MISSING,
-    PROMPT_COMPLETION,
-    STEPS,
-    config_features,
-    prompt_completion_row,
-    step_row,
-)
+from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refinement import origin_of
@@ -45,9 +37,18 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import (
+    MISSING,
+    PROMPT_COMPLETION,
+    REFUSED,
+    STEPS,
+    STEPS_RECORD,
+    TEST,
+    TRAIN,
+    VERIFIER_STEPS,
+)
 
-VERIFIER_STEPS = "safe-verifier-steps"
-SPLITS = ("train", "test")
+SPLITS = (TRAIN, TEST)
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README and images by file name, from its statistics and ``dataset_info``."""
@@ -152,7 +153,7 @@ def _build(
         lengths=lengths,
         verified=builds_of(builds),
         files=files,
-        examples=examples(by_config[STEPS]["train"]),
+        examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
         libraries={**libraries(), "matplotlib": installed_version("matplotlib")},
         code_sha256=code_digest(),
@@ -193,7 +194,7 @@ def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepR
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
         key = question_key(row.question.benchmark, row.question.id)
-        parts["test" if key in test else "train"].append(row)
+        parts[TEST if key in test else TRAIN].append(row)
     return parts
 
 
@@ -231,7 +232,7 @@ def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: 
     )
     written = {
         **card(record, info),
-        "statistics/verifier_steps.json": content.encode(),
+        STEPS_RECORD: content.encode(),
     }
     for name, data in written.items():
         (release / name).parent.mkdir(parents=True, exist_ok=True)

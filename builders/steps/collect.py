@@ -13,7 +13,7 @@ from builders.steps import leakage
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
 from builders.steps.refinement import read_refined
-from builders.steps.rows import FAILED, Refused, StepRow
+from builders.steps.rows import Refused, StepRow
 from builders.steps.shards import (
     CHUNK_QUESTIONS,
     NOT_IN_POOL,
@@ -24,14 +24,14 @@ from builders.steps.shards import (
     refused_row,
     step_job,
 )
-from builders.verified import features
 from builders.work.pool import in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
+from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
-REFUSED = "refused.jsonl"
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
 
@@ -115,7 +115,7 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
             refused.write(line.encode("utf-8", "backslashreplace"))
             reason = one.reason.partition(":")[0]
             found.refused[one.error_type, reason] += 1
-            if reason == FAILED:
+            if reason == REQUEST_FAILED:
                 found.last_failure = one.reason
 
         try:
@@ -166,12 +166,10 @@ def _commonest(found: Found) -> str:
 
 
 def _standing(found: Found, total: int, maker: Maker) -> str:
-    counts = (
-        f"done {found.done - found.cached} cached {found.cached} "
-        f"refused {found.refused.total()} owed {max(total - found.done, 0)}"
-    )
+    owed, refused = max(total - found.done, 0), found.refused.total()
+    stands = counts(found.done - found.cached, found.cached, owed, refused=refused)
     asked = maker.progress()
-    return f"{counts}{'; ' if asked else ''}{asked}"
+    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
@@ -214,7 +212,7 @@ def _near(row: Mapping[str, Any], job: StepJob, evaluated: set[str], index: leak
         return False
     if question_key(job.benchmark, row["id"]) in evaluated:
         return True
-    question = features.row_to_question(row, job.benchmark, job.split)
+    question = question_of(row, benchmark=job.benchmark, split=job.split)
     return index.near(leakage.document(question))
 
 

@@ -32,7 +32,6 @@ from builders.steps.questions import (
     splits_of,
 )
 from builders.steps.rows import Refused, StepRow
-from builders.verified import features
 from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
@@ -53,7 +52,9 @@ from safe_stepwise.methods.loop import (
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
 from safe_stepwise.store import locks
+from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.progress import requests
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 ANNOTATIONS = "annotations"
@@ -237,7 +238,7 @@ def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterato
     known = {(question.benchmark, question.id) for question in evaluated}
     for benchmark, pool in _pools(plan, verified).items():
         for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
-            whole = features.row_to_question(row, benchmark, TRAIN)
+            whole = question_of(row, benchmark=benchmark, split=TRAIN)
             if (benchmark, row["id"]) in known or index.near(leakage.document(whole)):
                 mined.questions["kept out"] += 1
                 continue
@@ -301,12 +302,8 @@ async def _trajectories(
 
 
 def _progress(mined: Mined, clients: Sequence[Client]) -> str:
-    accounts = [client.total() for client in clients]
-    return (
-        f"cases {len(mined.cases)} ({mined.rate:.1%}); requests: "
-        f"done {sum(a.answered for a in accounts)} cached {sum(a.hits for a in accounts)} "
-        f"failed {sum(a.failed for a in accounts)} owed {sum(a.owed for a in accounts)}"
-    )
+    asked = requests(client.total() for client in clients)
+    return f"cases {len(mined.cases)} ({mined.rate:.1%}); {asked}"
 
 
 # ---------------------------------------------------------------------------------------- teaching
@@ -442,7 +439,7 @@ def line_of(row: StepRow) -> str:
     content = {
         "benchmark": row.question.benchmark,
         "split": row.question.split,
-        "question": features.question_to_row(row.question),
+        "question": question_row(row.question),
         "previous": [asdict(step) for step in row.previous],
         "step": asdict(row.step),
         "feedback": asdict(row.feedback),
@@ -505,10 +502,10 @@ def _row_of(content: Mapping[str, Any]) -> StepRow:
     if content["origin"] != "refined":
         raise ValueError(f"origin {content['origin']!r}")
     return StepRow(
-        features.row_to_question(content["question"], content["benchmark"], content["split"]),
-        tuple(Step(**step) for step in content["previous"]),
-        Step(**content["step"]),
-        Feedback(**content["feedback"]),
+        question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
+        tuple(map(step_of, content["previous"])),
+        step_of(content["step"]),
+        feedback_of(content["feedback"]),
         "refined",
         content["teacher"],
     )

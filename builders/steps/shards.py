@@ -16,27 +16,24 @@ from typing import Any, Protocol
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
-from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from builders.verified.teachers import Source
 from builders.work.shards import code_digest
 from safe_stepwise.records import (
     Feedback,
-    Hop,
     Label,
-    Passage,
     Question,
     Step,
-    SupportingFact,
-    Triple,
     identity,
 )
+from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
 """Part of a file's identity, hence no option."""
 
-NO_PATH = "no path"
 NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
@@ -82,7 +79,7 @@ class StepShard:
     @property
     def settled(self) -> bool:
         """Whether no reply of the maker's model is owed any more."""
-        return not any(one.reason.startswith(FAILED) for one in self.refused)
+        return not any(one.reason.startswith(REQUEST_FAILED) for one in self.refused)
 
 
 def step_job(
@@ -126,7 +123,7 @@ def process(job: StepJob) -> StepShard:
     checked, passing = [], []
     for (question, _), one in zip(asked, made, strict=True):
         rows, bad = _checked(one.rows)
-        if any(row.origin == "ideal" for row in rows):
+        if any(row.origin == IDEAL for row in rows):
             passing.append(question.id)
         if ours := refined.get(question.id):
             rows, more = _checked([*ours, *rows])
@@ -153,7 +150,7 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
             content = json.loads(line)
             if ids.isdisjoint(row["id"] for row in content["rows"]):
                 continue
-            questions = [_question(q) for q in content["questions"]]
+            questions = [question_of(q) for q in content["questions"]]
             for row in content["rows"]:
                 if row["id"] in ids:
                     yield StepRow(
@@ -237,7 +234,7 @@ def refused_row(row: StepRow, reason: str) -> Refused:
     return Refused(
         question.benchmark,
         question.id,
-        row.feedback.error_type if row.origin != "ideal" else "",
+        row.feedback.error_type if row.origin != IDEAL else "",
         step.number,
         " ".join(reason.split()),
         step.text,
@@ -295,15 +292,3 @@ def _summary(benchmark: str, path: Path, *, cached: bool) -> StepShard:
         refused=tuple(Refused(*one) for one in head["refused"]),
         cached=cached,
     )
-
-
-def _question(content: dict[str, Any]) -> Question:
-    lists = {
-        "passages": [Passage(p["title"], tuple(p["sentences"]), p["is_gold"])
-                     for p in content["passages"]],
-        "supporting_facts": [SupportingFact(**fact) for fact in content["supporting_facts"]],
-        "evidence": [Triple(**triple) for triple in content["evidence"]],
-        "decomposition": [Hop(**hop) for hop in content["decomposition"]],
-        "aliases": content["aliases"],
-    }  # fmt: skip
-    return Question(**{**content, **{name: tuple(items) for name, items in lists.items()}})

@@ -32,9 +32,18 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
-
-VERIFIED = "safe-verified-multihop"
-NOISE_LABELS = "safe-noise-labels"
+from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.names import (
+    EVAL,
+    LABELED,
+    NOISE_LABELS,
+    README,
+    REJECTS,
+    STATISTICS,
+    TEST,
+    VALIDATION,
+    VERIFIED,
+)
 
 Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """README text of a dataset, from the statistics of its builds and its ``dataset_info`` entries."""
@@ -118,7 +127,7 @@ def _writers(plan: Build, release: Path) -> dict[tuple[str, str], SplitWriter]:
     name = plan.benchmark
     columns = {
         (VERIFIED, name): features.question_features(),
-        (VERIFIED, f"{name}_labeled"): features.labeled_features(),
+        (VERIFIED, name + LABELED): features.labeled_features(),
         (NOISE_LABELS, name): features.noise_label_features(),
     }
     return {
@@ -144,16 +153,16 @@ def _write(plan: Build, source: Source, done: Collected, release: Path) -> Stati
         unverifiable_kinds.update(k for k, flag in zip(row_kinds, flags, strict=True) if flag)
         verified = table.filter(pc.equal(table.column("noise_type"), NOISE_TYPES.index("none")))
         writers[VERIFIED, plan.benchmark].add(verified)
-        writers[VERIFIED, f"{plan.benchmark}_labeled"].add(table)
+        writers[VERIFIED, plan.benchmark + LABELED].add(table)
         writers[NOISE_LABELS, plan.benchmark].add(table)
-        if plan.split == "validation":
+        if plan.split == VALIDATION:
             sample.offer(verified)
     files: dict[str, dict[str, SplitFiles]] = {VERIFIED: {}, NOISE_LABELS: {}}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
     evaluation = None
-    if plan.split == "validation":
-        config = f"{plan.benchmark}_eval"
+    if plan.split == VALIDATION:
+        config = plan.benchmark + EVAL
         files[VERIFIED][config] = _write_sample(sample, release / VERIFIED / "new" / config)
         rows = files[VERIFIED][config].rows
         evaluation = Evaluation(plan.evaluation_size, rows, sample.left_out)
@@ -179,6 +188,7 @@ def _write(plan: Build, source: Source, done: Collected, release: Path) -> Stati
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
+        caveat=benchmark.CAVEAT,
         libraries=libraries(),
         code_sha256=code_digest(),
     )
@@ -193,7 +203,7 @@ def _without(table: pa.Table, dropped: frozenset[int]) -> pa.Table:
 
 def _write_sample(sample: EvaluationSample, folder: Path) -> SplitFiles:
     columns = features.question_features()
-    writer = SplitWriter(folder, "test", columns)
+    writer = SplitWriter(folder, TEST, columns)
     writer.add(pa.Table.from_pylist(sample.rows(), schema=columns.arrow_schema))
     return writer.close()
 
@@ -202,24 +212,24 @@ def _merge(plan: Build, dataset: Path, statistics: str, card: Card) -> None:
     """Lay this build over what the output folder has, in ``DATASET/merged``."""
     merged = dataset / "merged"
     folders.link_tree(plan.output / dataset.name, merged)
-    splits = {plan.benchmark: plan.split, f"{plan.benchmark}_labeled": plan.split}
-    if plan.split == "validation":
-        splits[f"{plan.benchmark}_eval"] = "test"
+    splits = {plan.benchmark: plan.split, plan.benchmark + LABELED: plan.split}
+    if plan.split == VALIDATION:
+        splits[plan.benchmark + EVAL] = TEST
     for config, split in splits.items():
-        for old in (merged / "data" / config).glob(f"{split}-*.parquet"):
+        for old in parquet_files(merged, config, split):
             old.unlink()
     for new in sorted((dataset / "new").glob("*/*.parquet")):
         target = merged / "data" / new.parent.name / new.name
         target.parent.mkdir(parents=True, exist_ok=True)
         new.rename(target)
         folders.sync_folder(target.parent)
-    records = merged / "statistics"
+    records = merged / STATISTICS
     records.mkdir(parents=True, exist_ok=True)
     name = f"{plan.benchmark}-{plan.split}.json"
     write_atomically(records / name, statistics.encode())
     builds = folders.read_statistics(merged)
     readme = card(builds, _dataset_info(builds, dataset.name))
-    write_atomically(merged / "README.md", readme.encode())
+    write_atomically(merged / README, readme.encode())
 
 
 def _dataset_info(builds: Sequence[Mapping[str, Any]], dataset: str) -> list[dict[str, Any]]:
@@ -234,14 +244,14 @@ def _dataset_info(builds: Sequence[Mapping[str, Any]], dataset: str) -> list[dic
 def _features(dataset: str, config: str) -> Any:
     if dataset == NOISE_LABELS:
         return features.noise_label_features()
-    if config.endswith("_labeled"):
+    if config.endswith(LABELED):
         return features.labeled_features()
     return features.question_features()
 
 
 def _publish_rejects(plan: Build) -> None:
     """Put this build's rejects in the place of those of an earlier build of the same split."""
-    target, new = plan.output / "rejects.jsonl", plan.work / "rejects.jsonl"
+    target, new = plan.output / REJECTS, plan.work / REJECTS
     lines = []
     if target.exists():
         ours = (plan.benchmark, plan.split)

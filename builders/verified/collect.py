@@ -9,8 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from builders.benchmarks import sources
-from builders.benchmarks.fields import OTHER_BENCHMARK
+from builders.benchmarks import OTHER_BENCHMARK, sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.statistics import Source
@@ -31,9 +30,10 @@ from builders.work.shards import (
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.names import REJECTS, TRAIN, VALIDATION
+from safe_stepwise.store.progress import counts, telling
 
-SPLITS = ("train", "validation")
+SPLITS = (TRAIN, VALIDATION)
 EVALUATION_SIZE = 1_000
 
 
@@ -147,7 +147,7 @@ def collect(plan: Build, done: Collected) -> None:
     total = _total(plan) if plan.engine == "local" else _prepare(plan)
     title = f"{plan.benchmark} {plan.split}"
     bar = telling(title, "row", total, lambda: done.rows, lambda: _standing(plan, done, total))
-    with (plan.work / "rejects.jsonl").open("wb") as rejects, bar:
+    with (plan.work / REJECTS).open("wb") as rejects, bar:
         jobs = _jobs(plan)
         results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
         try:
@@ -195,9 +195,9 @@ def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
 
 def _standing(plan: Build, done: Collected, total: int | None) -> str:
     owed = "?" if total is None else max(total - done.rows, 0)
-    counts = f"done {done.rows - done.cached} cached {done.cached} failed {done.rejected}"
+    stands = counts(done.rows - done.cached, done.cached, owed, failed=done.rejected)
     asked = plan.teacher.progress()
-    return f"{counts} owed {owed}{'; ' if asked else ''}{asked}"
+    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def questions(plan: Build) -> Iterator[Question]:
@@ -239,6 +239,6 @@ def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> No
 
 def _cannot_go_on(reject: Reject) -> UserError:
     id_ = "" if reject.id is None else f" (id {reject.id})"
-    mend = "mend the row, or run with --on-error keep to put such rows into rejects.jsonl"
+    mend = f"mend the row, or run with --on-error keep to put such rows into {REJECTS}"
     is_mended = OTHER_BENCHMARK in reject.reason
     return UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else f'; {mend}'}")

@@ -1,22 +1,11 @@
-"""The columns of the published datasets, and the way from records to rows and back."""
+"""The columns of the published datasets, as `datasets.Features`; `codec` makes their rows."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
-from safe_stepwise.records import (
-    NOISE_TYPES,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-)
-
-Row = dict[str, Any]
+from safe_stepwise.records import NOISE_TYPES
 
 
 def question_features() -> Any:
@@ -80,85 +69,3 @@ def question_sha256(question: str) -> str:
     '9701819681d4'
     """
     return hashlib.sha256(question.encode("utf-8")).hexdigest()
-
-
-def question_to_row(question: Question) -> Row:
-    """One row of config ``B``; the passage numbers of ``evidence`` are no column, so they go.
-
-    >>> question_to_row(Question("q1", "synthetic", "train", "Where?", "Oru"))["answer"]
-    'Oru'
-    """
-    return {
-        "id": question.id,
-        "question": question.question,
-        "answer": question.answer,
-        "aliases": list(question.aliases),
-        "kind": question.kind,
-        "hops": question.hops,
-        "passages": [
-            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold}
-            for p in question.passages
-        ],
-        "supporting_facts": [
-            {"title": fact.title, "sentence": fact.sentence} for fact in question.supporting_facts
-        ],
-        "evidence": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail} for t in question.evidence
-        ],
-        "decomposition": [
-            {"question": hop.question, "answer": hop.answer, "passage": hop.passage}
-            for hop in question.decomposition
-        ],
-    }
-
-
-def row_to_question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    """The question of a published row (as `datasets` or pyarrow give it)."""
-    return Question(
-        id=row["id"],
-        benchmark=benchmark,
-        split=split,
-        question=row["question"],
-        answer=row["answer"],
-        aliases=tuple(row["aliases"]),
-        kind=row["kind"],
-        hops=row["hops"],
-        passages=tuple(
-            Passage(p["title"], tuple(p["sentences"]), p["is_gold"]) for p in row["passages"]
-        ),
-        supporting_facts=tuple(
-            SupportingFact(fact["title"], fact["sentence"]) for fact in row["supporting_facts"]
-        ),
-        evidence=tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["evidence"]),
-        decomposition=tuple(
-            Hop(hop["question"], hop["answer"], hop["passage"]) for hop in row["decomposition"]
-        ),
-    )
-
-
-def label_to_row(label: Label) -> Row:
-    """The label columns of one row; ``noise_type`` as the number that `ClassLabel` stores.
-
-    >>> label_to_row(Label("missing_evidence", "No sentence names it.", (), (), "t"))["noise_type"]
-    1
-    """
-    return {
-        "unverifiable": label.unverifiable,
-        "noise_type": NOISE_TYPES.index(label.noise_type),
-        "explanation": label.explanation,
-        "reasoning_path": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail, "passage": t.passage}
-            for t in label.reasoning_path
-        ],
-        "knowledge_graph": [
-            {
-                "head": t.head,
-                "relation": t.relation,
-                "tail": t.tail,
-                "passage": t.passage,
-                "sentence": t.sentence,
-            }
-            for t in label.knowledge_graph
-        ],
-        "teacher": label.teacher,
-    }

@@ -39,6 +39,7 @@ from tqdm import tqdm
 from builders.work.shards import Job, Synthetic, stored
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.progress import counts
 
 ENGINES = ("local", "datatrove-local", "slurm", "ray")
 
@@ -292,7 +293,7 @@ def _watch(
         while launcher.is_alive():
             launcher.join(0.5)
             owed = sum(chunk.rows for chunk in _missing(survey.owed))
-            bar.set_postfix_str(f"done {rows - owed} cached {cached} owed {owed}", refresh=False)
+            bar.set_postfix_str(counts(rows - owed, cached, owed), refresh=False)
             bar.update(survey.rows - owed - bar.n)
             killed = _killed(attempt)
             gone = {rank: gone.get(rank, time.monotonic()) for rank in killed}

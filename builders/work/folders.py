@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import STATISTICS
 
 
 def read_statistics(dataset: Path) -> list[dict[str, Any]]:
@@ -20,7 +21,7 @@ def read_statistics(dataset: Path) -> list[dict[str, Any]]:
         return []
     if not dataset.is_dir():
         raise UserError(f"{dataset}: a file is in the way of the dataset folder; remove it")
-    files = sorted((dataset / "statistics").glob("*.json"))
+    files = sorted((dataset / STATISTICS).glob("*.json"))
     if not files and any(dataset.iterdir()):
         raise UserError(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); "

@@ -21,16 +21,17 @@ import pyarrow as pa
 
 import builders
 import safe_stepwise
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import parse_row
 from builders.benchmarks.sources import RawRow, decode
 from builders.synthetic import Spec, generate
-from builders.verified.features import label_to_row, question_sha256, question_to_row
+from builders.verified.features import question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import verify
 from builders.work.pool import in_order
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Label, Question, canonical_json
 from safe_stepwise.store import event_loop
+from safe_stepwise.store.codec import label_row, question_row
 from safe_stepwise.store.files import write_atomically
 
 CHUNK_ROWS = 200
@@ -121,8 +122,8 @@ def process_chunk(job: Job) -> Shard:
         {
             "index": index,
             "question_sha256": question_sha256(question.question),
-            **question_to_row(question),
-            **label_to_row(label),
+            **question_row(question),
+            **label_row(label),
         }
         for (index, question), label in zip(questions, labels, strict=True)
     ]
@@ -202,14 +203,13 @@ def read_questions(job: Job) -> tuple[list[tuple[int, Question]], list[Reject]]:
         stop = job.start + job.rows.rows
         made = generate(job.rows.spec, job.start, stop, job.split)
         return list(enumerate(question for question, _ in made)), []
-    parse = BENCHMARKS[job.benchmark].parse
     questions: list[tuple[int, Question]] = []
     rejects: list[Reject] = []
     for index, raw in enumerate(job.rows):
         content: Any = None
         try:
             content = decode(raw)
-            questions.append((index, parse(content, job.split)))
+            questions.append((index, parse_row(content, job.benchmark, job.split)))
         except RowError as error:
             row = _as_text(raw.payload) if content is None else content
             rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))

@@ -25,7 +25,7 @@ from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import METRICS, Cell, Comparison, Difference, Estimates, Row
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.run.outcomes import Outcome, statistics_of
+from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED

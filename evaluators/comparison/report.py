@@ -22,7 +22,7 @@ from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.comparison.systems import System, common_options, swept
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
-from evaluators.run.outcomes import Outcome
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.files import write_atomically

@@ -9,11 +9,11 @@ from typing import Any
 
 from evaluators.comparison import report
 from evaluators.run.evaluation import Evaluation, Progress, Run, evaluate
-from evaluators.run.outcomes import REPORT, RESULTS, TRAJECTORIES
 from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import FAILED
+from safe_stepwise.store.names import REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
 

@@ -16,8 +16,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from evaluators.outcomes import Outcome
 from evaluators.run.journal import Journal
-from evaluators.run.outcomes import Outcome
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
@@ -25,8 +25,10 @@ from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
+from safe_stepwise.store.names import TRAJECTORIES
+from safe_stepwise.store.progress import counts, requests
 
-JOURNAL = ".trajectories.jsonl"
+JOURNAL = f".{TRAJECTORIES}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,12 @@ class Evaluation:
     code_sha256: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
+    scoring: Mapping[str, str] = field(default_factory=dict)
+    """Whose rule scores a benchmark's answers, where that is not its own."""
+
+    def scorer(self, benchmark: str) -> str:
+        """The benchmark whose official scorer counts."""
+        return self.scoring.get(benchmark, benchmark)
 
     @property
     def clients(self) -> list[Client]:
@@ -100,12 +108,9 @@ class Progress:
         accounts = [client.total() for client in clients]
         prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
-        return (
-            f"done {self.done - self.kept - self.failed} cached {self.kept} failed {self.failed} "
-            f"owed {self.total - self.done}; requests: done {sum(a.answered for a in accounts)} "
-            f"cached {sum(a.hits for a in accounts)} failed {sum(a.failed for a in accounts)} "
-            f"owed {sum(a.owed for a in accounts)}; prompt tokens {prompt:,}{share}"
-        )
+        done, owed = self.done - self.kept - self.failed, self.total - self.done
+        stands = counts(done, self.kept, owed, failed=self.failed)
+        return f"{stands}; {requests(accounts)}; prompt tokens {prompt:,}{share}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verd
     for benchmark, places in by_benchmark(plan.questions).items():
         judge = replace(plan.judge, benchmark=benchmark)
         cases = [
-            Case(ended[n].answer, references(plan.questions[n]), plan.questions[n].question)
+            Case(ended[n].answer, plan.questions[n].accepted, plan.questions[n].question)
             for n in places
         ]
         found.update(zip(places, await judge.judge_all(cases), strict=True))
@@ -203,8 +208,8 @@ def _outcomes(
             players=setting.names,
             options=option_values(setting.options),
             question_id=question.id,
-            exact_match=exact_match(trajectory.answer, references(question), question.benchmark),
-            f1=f1(trajectory.answer, references(question), question.benchmark),
+            exact_match=exact_match(trajectory.answer, question.accepted),
+            f1=f1(trajectory.answer, question.accepted, plan.scorer(question.benchmark)),
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),
@@ -212,11 +217,6 @@ def _outcomes(
         )
         for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
     )
-
-
-def references(question: Question) -> tuple[str, ...]:
-    """The accepted answers."""
-    return (question.answer, *question.aliases)
 
 
 def by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:

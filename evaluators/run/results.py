@@ -8,19 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, references
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    RESULTS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    statistics_of,
-)
+from evaluators.outcomes import Asked, Outcome, statistics_of
+from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, Question, identity
 from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL, AVERAGE = "all", "average"
 """Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
@@ -136,6 +130,6 @@ def _asked(question: Question) -> Asked:
         question.benchmark,
         question.id,
         question.question,
-        references(question),
+        question.accepted,
         question.passages,
     )

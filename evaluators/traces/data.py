@@ -14,19 +14,11 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators.comparison.systems import System, names, notable
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    RESULTS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-    statistics_of,
-)
+from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 Worth = Literal["right", "wrong", "unscored", "failed"]

@@ -17,10 +17,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES
 from evaluators.traces.data import traces
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 PAGE = "traces.html"
 _TEMPLATES = Path(__file__).parent / "templates"

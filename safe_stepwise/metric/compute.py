@@ -26,7 +26,6 @@ from safe_stepwise.methods.base import Method, options_type
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
 from safe_stepwise.methods.running import run_questions, statistics
 from safe_stepwise.metric.input import (
-    accepted_answers,
     checked_predictions,
     checked_references,
     checked_texts,
@@ -38,6 +37,7 @@ from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.progress import requests
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
@@ -162,7 +162,7 @@ async def _judged(
 ) -> dict[str, Any]:
     """The report with the judge's verdicts, and what they cost."""
     cases = [
-        Case(trajectory.answer, accepted_answers(question), question.question)
+        Case(trajectory.answer, question.accepted, question.question)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
     verdicts = await _verdicts(judge, cases)
@@ -301,14 +301,7 @@ def _bar(total: int, unit: str) -> tqdm[NoReturn]:
 
 
 def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
-    accounts = [client.total() for client in clients]
-    done, cached, failed, owed = (
-        sum(getattr(account, name) for account in accounts)
-        for name in ("answered", "hits", "failed", "owed")
-    )
-    bar.set_postfix_str(
-        f"requests: done {done} cached {cached} failed {failed} owed {owed}", refresh=False
-    )
+    bar.set_postfix_str(requests(client.total() for client in clients), refresh=False)
     bar.update(1)
 
 
@@ -341,7 +334,7 @@ def _loop_report(
     questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any
 ) -> dict[str, Any]:
     answers = [
-        (trajectory.answer, accepted_answers(question), question.benchmark)
+        (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
     found = statistics(trajectories, getattr(options, "max_retries", 0), (GENERATOR, VERIFIER))

@@ -72,7 +72,7 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
-    ``benchmark`` names the scorer whose exact match that is. An answer is judged ``repeats`` times;
+    ``benchmark`` is that of the questions. An answer is judged ``repeats`` times;
     the outcome that most replies have counts, and where two have as many it is ``unscored``.
     """
 
@@ -94,7 +94,7 @@ class Judge:
             raise UserError("an answer has no references to judge it by: give at least one")
         if not case.prediction.strip():
             return Verdict("incorrect", "No answer was given.")
-        if self.skip_exact and exact_match(case.prediction, case.references, self.benchmark):
+        if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
         asked = judge_request(case)
         seeds = range(SAMPLING.seed, SAMPLING.seed + self.repeats)

@@ -39,7 +39,7 @@ from safe_stepwise.players.evidence import (
 )
 from safe_stepwise.players.symbolic import Role
 from safe_stepwise.records import Feedback, Question, Step
-from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
@@ -217,8 +217,7 @@ class _Writer:
         return [_BRACKETS.sub("", t.head) for item in self.items for t in item.triples]
 
     def _is_answer(self, name: str) -> bool:
-        accepted = [self.question.answer, *self.question.aliases]
-        return any(normalize_answer(name) == normalize_answer(answer) for answer in accepted)
+        return exact_match(name, self.question.accepted) == 1
 
     def _misread(self, item: Item, place: int, choice: int) -> str:
         value = self.checker.claims.value_of(item)

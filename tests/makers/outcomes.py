@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evaluators.run.outcomes import Outcome, Verdict
+from evaluators.outcomes import Outcome, Verdict
 from safe_stepwise.records import Attempt, Feedback, Trajectory, Usage
 
 VERIFIERS = {"safe": "checker"}

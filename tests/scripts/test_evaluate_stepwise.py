@@ -19,8 +19,8 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
+from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import options as options_module
-from evaluators.run.outcomes import Outcome, read_outcomes, read_questions
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import exact_match, score

@@ -18,8 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
@@ -35,6 +33,7 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.progress import requests_and_tokens
 
 EXTRACT = prompts.load("verification/extract")
 GLEAN = prompts.load("verification/glean")
@@ -108,12 +107,8 @@ class LLMTeachers:
 
     def progress(self) -> str:
         """Paths proposed (a question's last reply), requests and tokens so far."""
-        a, paths = self.client.total(), self.client.accounts.get("path", Account())
-        return (
-            f"paths {paths.answered + paths.hits}; requests: done {a.answered} cached {a.hits} "
-            f"failed {a.failed} under way {a.owed}; tokens {tqdm.format_sizeof(a.prompt)} in (of "
-            f"which cached {tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
-        )
+        paths = self.client.accounts.get("path", Account())
+        return f"paths {paths.answered + paths.hits}; {requests_and_tokens(self.client.total())}"
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""

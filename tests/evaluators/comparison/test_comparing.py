@@ -14,7 +14,7 @@ from evaluators.comparison import comparing
 from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import METRICS, Comparison, Difference, Metric, Row
 from evaluators.comparison.significance import Estimate
-from evaluators.run.outcomes import Outcome
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcome, outcomes
 

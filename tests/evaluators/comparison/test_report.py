@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.comparison.report import FILES, Report, report, write
-from evaluators.run.outcomes import Outcome
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import Attempt, Trajectory, Usage

@@ -16,15 +16,7 @@ import pytest
 from builders.synthetic import generate, parse_spec
 from builders.verified.evaluation_questions import without_last_gold
 from evaluators.comparison.systems import System
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    RESULTS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-)
+from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions
 from evaluators.traces.data import traces, worth
 from evaluators.traces.page import embedded, html, write
 from safe_stepwise.errors import UserError
@@ -38,6 +30,7 @@ from safe_stepwise.records import (
     canonical_json,
 )
 from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
 from tests.makers.outcomes import outcome
 from tests.scripts.test_toy_method import Scouting

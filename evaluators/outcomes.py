@@ -31,13 +31,8 @@ from safe_stepwise.records import (
     Usage,
     canonical_json,
 )
+from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
-TRAJECTORIES, QUESTIONS, RESULTS, REPORT = (
-    "trajectories.jsonl",
-    "questions.jsonl",
-    "results.json",
-    "report",
-)
 Verdict = Literal["correct", "incorrect", "unscored"]
 T = TypeVar("T")
 
