@@ -15,7 +15,7 @@ from typing import Any
 from builders.synthetic import generate, parse_spec
 from builders.work.shards import code_digest
 from evaluators.labels.agreement import by_noise_type, score_rows
-from safe_stepwise.store.names import LOCK, NOISE_LABELS, VERIFIED, VERIFIER_STEPS
+from safe_stepwise.store.names import LOCK, NOISE_LABELS, SETS, VERIFIED
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
 from scripts.regenerate import regenerate
@@ -87,7 +87,7 @@ def open_all(datasets_folder: Path, cache: Path) -> dict[tuple[str, str], Any]:
 
     disable_progress_bars()
     opened = {}
-    for dataset in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS):
+    for dataset in SETS:
         if not (datasets_folder / dataset).exists():
             continue
         folder = str(datasets_folder / dataset)

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from builders.steps.injection import Wordings, meant_and_found, wordings
+from builders.steps.injection import meant_and_found, wordings
+from builders.steps.proposals import Wordings
 from builders.steps.trajectories import TrajectoryError, checked
 from evaluators.labels.agreement import Score
 from safe_stepwise.checking.checker import Checker

@@ -24,7 +24,7 @@ from builders.steps.statistics import StepStatistics
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.statistics import Statistics, libraries
-from builders.verified.teachers import Source, Teachers
+from builders.verified.teachers import Annotator, Teachers
 from builders.work.executors import Submitted
 from builders.work.folders import read_statistics
 from builders.work.shards import code_digest
@@ -170,7 +170,7 @@ def regenerate(
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
     if unmined := no_refined(manifest):
         raise UserError(f"{manifest.path}: {unmined}")
-    sources: list[Source] = [plan.teacher for plan in plans]
+    sources: list[Annotator] = [plan.teacher for plan in plans]
     sources += [] if maker is None else [maker]
     skipped = _skipped(manifest, skip_training)
     try:

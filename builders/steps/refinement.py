@@ -36,7 +36,7 @@ from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
@@ -54,7 +54,6 @@ from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, c
 from safe_stepwise.store import locks
 from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.progress import requests
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 ANNOTATIONS = "annotations"

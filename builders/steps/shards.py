@@ -17,7 +17,7 @@ from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow
-from builders.verified.teachers import Source
+from builders.verified.teachers import Annotator
 from builders.work.shards import code_digest
 from safe_stepwise.records import (
     Feedback,
@@ -38,7 +38,7 @@ NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
 
-class Maker(Source, Protocol):
+class Maker(Annotator, Protocol):
     """Makes step rows of verified questions; picklable if it has ``own_processes``."""
 
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:

@@ -213,7 +213,8 @@ def test_a_sweep_runs_every_pair_of_limits_and_repeats_no_call(tmp_path: Path) -
         )  # fmt: skip
         assert max(server.asked.values()) == 1
     made = results(tmp_path / "out")["runs"]
-    assert [(r["max_steps"], r["max_retries"]) for r in made] == [(1, 0), (1, 2), (3, 0), (3, 2)]
+    limits = [(run["options"]["max_steps"], run["options"]["max_retries"]) for run in made]
+    assert limits == [(1, 0), (1, 2), (3, 0), (3, 2)]
     assert made[-1]["all"]["exact_match"] == 1.0
     assert made[0]["all"]["stop_reasons"] == {"max_steps": 20}
 

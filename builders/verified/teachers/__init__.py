@@ -24,8 +24,8 @@ class Proposal:
     explanation: str
 
 
-class Source(Protocol):
-    """Where labels or steps come from: annotations, or a model behind a client."""
+class Annotator(Protocol):
+    """Who gives labels or steps: a benchmark's annotations, or a model behind a client."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Source(Protocol):
         """Free connections and files; the next use opens them again."""
 
 
-class Teachers(Source, Protocol):
+class Teachers(Annotator, Protocol):
     """Makes a teacher for each question; picklable, as it goes to the workers."""
 
     def __call__(self) -> Teacher: ...

@@ -24,7 +24,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Account, Client
+from safe_stepwise.engines.client import Account, Client, requests_and_tokens
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
@@ -33,7 +33,6 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.progress import requests_and_tokens
 
 EXTRACT = prompts.load("verification/extract")
 GLEAN = prompts.load("verification/glean")

@@ -18,15 +18,7 @@ from hypothesis import strategies as st
 
 from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker as Maker
-from builders.steps.model import (
-    Target,
-    applicable,
-    follows_plan,
-    gives_away,
-    injection_request,
-    targets,
-    trajectory_request,
-)
+from builders.steps.model import injection_request, trajectory_request
 from builders.steps.replies import (
     StepRefused,
     as_step,
@@ -36,6 +28,7 @@ from builders.steps.replies import (
     read_trajectory,
 )
 from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
 from builders.steps.trajectories import TrajectoryError, trusted
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
