@@ -12,7 +12,7 @@ from typing import Any
 from builders.steps import leakage
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
-from builders.steps.refinement import read_refined
+from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.steps.shards import (
     CHUNK_QUESTIONS,

@@ -12,13 +12,10 @@ for the ablation that asks what verification is worth (SAFE v2, Table 5).
 from __future__ import annotations
 
 import asyncio
-import functools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from builders.steps.making import ideal_rows, refusal
 from builders.steps.missing_evidence import without_evidence
@@ -34,7 +31,7 @@ from builders.steps.replies import (
 from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
 from builders.steps.trajectories import TrajectoryError, checked, trusted
-from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
+from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
@@ -42,7 +39,6 @@ from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
@@ -68,14 +64,12 @@ _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 class ModelMaker:
     """Makes steps with a model; all of a process share one client.
 
-    ``spec`` names an engine (``safe_stepwise.open``), ``cache`` the file of replies,
+    Its client is that of ``teachers``, should questions be verified in this process, too;
     ``errors`` bounds the erroneous steps of a question. Picklable.
     """
 
-    spec: str
-    cache: Path
+    teachers: LLMTeachers
     seed: int = 0
-    in_flight: int = IN_FLIGHT
     errors: int = ERRORS
     unverifiable: bool = False
 
@@ -85,34 +79,24 @@ class ModelMaker:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self._engine[0]} prompts {PROMPTS_DIGEST[:12]}"
+        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}"
 
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        made = [self._engine[1], PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
+        about = self.teachers.about
+        made = [about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
         return identity(made)
 
     @property
     def simulated(self) -> bool:
         """Whether no model answers, only a script."""
-        return self._engine[2]
-
-    @functools.cached_property
-    def _engine(self) -> tuple[str, dict[str, Any], bool]:
-        """Name, identity and kind, looked up once: to know a folder of weights takes a while."""
-        engine = open_engine(self.spec)
-        return engine.name, dict(engine.identity), engine.simulated
-
-    @property
-    def _teachers(self) -> LLMTeachers:
-        """Whose client it is: the same, should questions be verified in this process, too."""
-        return LLMTeachers(self.spec, self.cache, self.in_flight)
+        return self.teachers.about.simulated
 
     @property
     def client(self) -> Client:
         """This process's client."""
-        return self._teachers.client
+        return self.teachers.client
 
     @property
     def replies(self) -> Mapping[str, int]:
@@ -125,7 +109,7 @@ class ModelMaker:
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        self._teachers.check()
+        self.teachers.check()
 
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
@@ -138,7 +122,7 @@ class ModelMaker:
 
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
-        self._teachers.close()
+        self.teachers.close()
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""

@@ -16,7 +16,6 @@ from safe_stepwise.engines.base import Completion, Engine, EngineError, Request,
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.progress import counts
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -180,11 +179,9 @@ class _Wait(wait_base):
 def requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
     every = list(accounts)
-    done, cached, failed, owed = (
-        sum(getattr(account, name) for account in every)
-        for name in ("answered", "hits", "failed", "owed")
-    )
-    return f"requests: {counts(done, cached, owed, failed=failed)}"
+    told = {"done": "answered", "cached": "hits", "failed": "failed", "owed": "owed"}
+    sums = (f"{word} {sum(getattr(a, name) for a in every)}" for word, name in told.items())
+    return f"requests: {' '.join(sums)}"
 
 
 def requests_and_tokens(account: Account) -> str:
