@@ -17,8 +17,9 @@ from builders.benchmarks.sources import canonical_split
 from builders.verified.build import NOISE_LABELS, VERIFIED, Card, build
 from builders.verified.collect import EVALUATION_SIZE, SPLITS, Build, source_of
 from builders.verified.statistics import Statistics
-from builders.work.executors import ENGINES, Slurm, Submitted
+from builders.work.executors import ENGINES
 from builders.work.folders import read_statistics
+from builders.work.slurm import Slurm, Submitted
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import known_version

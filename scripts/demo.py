@@ -15,8 +15,8 @@ from typing import Any
 from builders.steps.build import VERIFIER_STEPS
 from builders.synthetic import generate, parse_spec
 from builders.verified.build import NOISE_LABELS, VERIFIED
-from builders.work.shards import code_digest
 from evaluators.labels.agreement import by_noise_type, score_rows
+from safe_stepwise.store.code import code_digest
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
 from scripts.regenerate import LOCK, regenerate
@@ -73,7 +73,7 @@ def forget_stale(output: Path) -> None:
     if not lock.exists():
         return
     made = json.loads(lock.read_text(encoding="utf-8"))
-    now = (code_digest(), read_manifest(MANIFEST).sha256)
+    now = (code_digest("scripts.regenerate", without=()), read_manifest(MANIFEST).sha256)
     if (made["code_sha256"], made["manifest"]["sha256"]) != now:
         lock.unlink()
         shutil.rmtree(output / "datasets")

@@ -19,7 +19,6 @@ from typing import Any
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import CUSTOM, TEST, Questions, read, without_last_gold
 from builders.work import folders
-from builders.work.shards import code_digest
 from evaluators.comparison import report
 from evaluators.run.evaluation import Evaluation, Progress, Run, Setting, evaluate
 from evaluators.run.outcomes import REPORT, RESULTS, TRAJECTORIES
@@ -234,7 +233,6 @@ def _plan(
         judge=judge,
         corpus=corpus,
         at_once=options.at_once,
-        code_sha256=code_digest(),
         notes={
             "source": asked.source,
             "source_sha256": asked.digest,

@@ -18,20 +18,21 @@ from typing import Any
 
 from builders.steps.build import VERIFIER_STEPS
 from builders.steps.build import build as build_steps
+from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
 from builders.steps.refinement import read_refined
-from builders.steps.shards import Maker
 from builders.steps.statistics import StepStatistics
 from builders.verified.build import VERIFIED, build
 from builders.verified.collect import Build
 from builders.verified.statistics import Statistics, libraries
-from builders.verified.teachers import Source, Teachers
-from builders.work.executors import Submitted
+from builders.verified.teachers import Teachers
 from builders.work.folders import read_statistics
-from builders.work.shards import code_digest
+from builders.work.shards import Asker
+from builders.work.slurm import Submitted
 from cards import release as release_card
 from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically
 from scripts.build_verified import (
     CARDS,
@@ -171,7 +172,7 @@ def regenerate(
         read_refined(entry.refined_from)  # a mistake in it shows before hours of work
     if unmined := no_refined(manifest):
         raise UserError(f"{manifest.path}: {unmined}")
-    sources: list[Source] = [plan.teacher for plan in plans]
+    sources: list[Asker] = [plan.teacher for plan in plans]
     sources += [] if maker is None else [maker]
     skipped = _skipped(manifest, skip_training)
     try:
@@ -333,7 +334,7 @@ def _lock(
     return {
         "manifest": {"name": manifest.path.name, "sha256": manifest.sha256},
         "version": manifest.version,
-        "code_sha256": code_digest(),
+        "code_sha256": code_digest("scripts.regenerate", without=()),
         "libraries": {"python": platform.python_version(), **libraries()},
         "counts": counts,
         "files": file_digests(output),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.steps.shards import Maker
+from builders.steps.chunks import Maker
 from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
 from safe_stepwise.errors import UserError
 from scripts.teacher import known_teacher

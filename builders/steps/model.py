@@ -48,6 +48,7 @@ from safe_stepwise.language.reading import read
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
@@ -113,7 +114,8 @@ class ModelMaker:
     def _engine(self) -> tuple[str, dict[str, Any], bool]:
         """Name, identity and kind, looked up once: to know a folder of weights takes a while."""
         engine = open_engine(self.spec)
-        return engine.name, dict(engine.identity), engine.simulated
+        code = code_digest(*modules_of([engine]))
+        return engine.name, {**engine.identity, "code": code}, engine.simulated
 
     @property
     def _teachers(self) -> LLMTeachers:

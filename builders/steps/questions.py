@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
-from builders.verified.build import VERIFIED
-from builders.verified.collect import SPLITS
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.verified.features import SPLITS, verified_folder
 from builders.work import folders
-from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 
@@ -35,7 +33,6 @@ class VerifiedSet:
 
     folder: Path
     builds: tuple[Mapping[str, Any], ...]
-    warnings: tuple[str, ...]
 
     def of(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
         """The builds of these benchmarks; of all if none is named.
@@ -52,16 +49,9 @@ class VerifiedSet:
 def open_verified(folder: Path, version: str) -> VerifiedSet:
     """The verified set in a folder that `build_verified` or `regenerate` wrote.
 
-    Raises ``UserError`` if it is not there, holds other columns, or is of another version. Labels
-    that other code made are a warning.
+    Raises ``UserError`` if it is not there, holds other columns, or is of another version.
     """
-    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
-    found = next((f for f in named if (f / "statistics").is_dir() and (f / "data").is_dir()), None)
-    if found is None:
-        raise UserError(
-            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
-            f"--output {folder}"
-        )
+    found = verified_folder(folder, "statistics", "data")
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
         for file, record in zip(
@@ -82,9 +72,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
                 f"--version {build['version']}, or build the questions anew"
             )
     _check_columns(found)
-    others = [f"{b['benchmark']} {b['split']}" for b in builds if b["code_sha256"] != code_digest()]
-    warning = f"{found}: other code than this one made the labels of {', '.join(others)}"
-    return VerifiedSet(found, tuple(builds), (warning,) if others else ())
+    return VerifiedSet(found, tuple(builds))
 
 
 def rows(

@@ -34,7 +34,6 @@ from builders.steps.questions import (
 from builders.steps.rows import Refused, StepRow
 from builders.verified import features
 from builders.work import folders
-from builders.work.shards import code_digest
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import EngineError
@@ -52,6 +51,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
 )
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -416,7 +416,7 @@ def _statistics(
             "generator": generating.prompt_digest(),
             "verifier": verifying.prompt_digest(),
         },
-        code_sha256=code_digest(),
+        code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
     )
 
 

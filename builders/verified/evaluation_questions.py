@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,11 +26,9 @@ import pyarrow.parquet as pq
 from builders.benchmarks import BENCHMARKS, fields, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
-from builders.steps.missing_evidence import without_passage
 from builders.verified import features
-from builders.verified.build import VERIFIED
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
-from builders.work.shards import CHUNK_ROWS
+from builders.verified.features import VERIFIED, verified_folder
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import (
     Hop,
@@ -44,6 +42,8 @@ from safe_stepwise.records import (
 CUSTOM = "custom"
 """The benchmark of rows that are of none."""
 TEST = "test"
+_AT_ONCE = 200
+"""Rows that are read at a time."""
 T = TypeVar("T")
 
 
@@ -108,19 +108,40 @@ def without_last_gold(question: Question) -> Question:
     return without_passage(question, question.gold[-1][0]) if question.gold else question
 
 
+def without_passage(question: Question, number: int) -> Question:
+    """A question without one of its passages (from 1); annotations count what is left.
+
+    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
+    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> [page.title for page in less.passages]
+    ['Vel']
+    """
+    left = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new = {old: at for at, old in enumerate(left, 1)}
+    return replace(
+        question,
+        passages=tuple(question.passages[n - 1] for n in left),
+        evidence=tuple(
+            replace(
+                t,
+                passage=new.get(t.passage or 0),
+                sentence=None if t.passage == number else t.sentence,
+            )
+            for t in question.evidence
+        ),
+        decomposition=tuple(
+            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
+        ),
+    )
+
+
 # --------------------------------------------------------------------------------- verified folders
 
 
 def _of_folder(
     folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int
 ) -> Questions:
-    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
-    data = next((f / "data" for f in named if (f / "data").is_dir()), None)
-    if data is None:
-        raise UserError(
-            f"{folder}: no {VERIFIED} in it; give a folder of python -m scripts.build_verified, "
-            "a file, or a Hub dataset"
-        )
+    data = verified_folder(folder, "data") / "data"
     there = {name: _files(data, name, split) for name in BENCHMARKS}
     chosen = list(benchmarks) or [name for name, files in there.items() if files]
     lacking = [name for name in chosen if not there.get(name)]
@@ -179,7 +200,7 @@ def _parts(
 
 
 def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
-    for chunk in sources.chunks(source, split, size=CHUNK_ROWS, limit=None):
+    for chunk in sources.chunks(source, split, size=_AT_ONCE, limit=None):
         yield from ((row.location, row) for row in chunk.rows)
 
 

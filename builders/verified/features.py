@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from safe_stepwise.errors import UserError
 from safe_stepwise.records import (
     NOISE_TYPES,
     Hop,
@@ -16,7 +18,26 @@ from safe_stepwise.records import (
     Triple,
 )
 
+VERIFIED = "safe-verified-multihop"
+NOISE_LABELS = "safe-noise-labels"
+SPLITS = ("train", "validation")
+
 Row = dict[str, Any]
+
+
+def verified_folder(folder: Path, *parts: str) -> Path:
+    """The verified set, with these parts, in a folder that `build_verified` or `regenerate` wrote.
+
+    Raises ``UserError`` if there is none.
+    """
+    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
+    found = next((f for f in named if all((f / part).is_dir() for part in parts)), None)
+    if found is None:
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
+            f"--output {folder}"
+        )
+    return found
 
 
 def question_features() -> Any:

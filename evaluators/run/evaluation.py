@@ -9,7 +9,7 @@ asks for it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -26,6 +26,7 @@ from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
+from safe_stepwise.store.code import code_digest, modules_of
 
 JOURNAL = ".trajectories.jsonl"
 
@@ -47,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What to run. ``code_sha256`` stands for the code: other code, other trajectories."""
+    """What to run."""
 
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
@@ -56,7 +57,6 @@ class Evaluation:
     judge: Judge | None = None
     corpus: Corpus | None = None
     at_once: int = AT_ONCE
-    code_sha256: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
 
@@ -174,9 +174,15 @@ def _key_of(plan: Evaluation, setting: Setting) -> str:
             generating.prompt_digest(),
             verifying.prompt_digest(incomplete) if verifier else None,
             plan.corpus.sha256 if plan.corpus and verifier else None,
-            plan.code_sha256,
+            code_of([setting.generator, *([verifier] if verifier else [])]),
         ]
     )
+
+
+def code_of(clients: Iterable[Client]) -> str:
+    """Digest of the code that makes trajectories with these clients' engines."""
+    engines = modules_of(client.engine for client in clients)
+    return code_digest("safe_stepwise.methods.running", *engines)
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.run.evaluation import Evaluation, Run, by_benchmark, references
+from evaluators.run.evaluation import Evaluation, Run, by_benchmark, code_of, references
 from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
@@ -75,7 +75,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
             "verifier": verifying.prompt_digest(plan.corpus is not None),
             "judge": judging.prompt_digest(),
         },
-        "code_sha256": plan.code_sha256,
+        "code_sha256": code_of(plan.clients),
     }
 
 

@@ -33,6 +33,7 @@ from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 
 EXTRACT = prompts.load("verification/extract")
@@ -91,7 +92,8 @@ class LLMTeachers:
     def _engine(self) -> _About:
         """Looked up once: to know a folder of weights by its content takes a while."""
         engine = open_engine(self.spec)
-        return _About(engine.name, dict(engine.identity), engine.simulated)
+        code = code_digest(*modules_of([engine]))
+        return _About(engine.name, {**engine.identity, "code": code}, engine.simulated)
 
     @property
     def client(self) -> Client:

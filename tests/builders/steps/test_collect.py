@@ -13,6 +13,7 @@ import pytest
 from datasets import load_dataset
 
 from builders.steps.build import VERIFIER_STEPS, build
+from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
@@ -20,7 +21,6 @@ from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refinement import REFINED, Refinement, line_of, read_refined, refine
 from builders.steps.rows import FAILED, StepRow
-from builders.steps.shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.statistics import StepStatistics
 from builders.verified.features import row_to_question
 from cards import verifier_steps as card
