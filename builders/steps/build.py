@@ -74,8 +74,9 @@ def build(
         try:
             maker.check()
             make(plan, verified, maker, found)
-            statistics = _write(plan, verified, maker, found)
-            _publish(plan, statistics, card)
+            release = publishing.new_release(plan.work)
+            statistics = _write(plan, verified, maker, found, release / "data")
+            _publish(plan, release, statistics, card)
             return statistics
         finally:
             maker.close()
@@ -101,7 +102,9 @@ def _check_kind(plan: StepsBuild) -> None:
             )
 
 
-def _write(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) -> StepStatistics:
+def _write(
+    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path
+) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
     picked = _picked(found, chosen.ids, plan.seed)
@@ -110,7 +113,7 @@ def _write(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) 
     test, groups = _split(plan, steps)
     by_config = {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
     lengths = check_lengths(picked, plan.max_length, plan.tokenizer)
-    files = _files(by_config, publishing.new_release(plan.work) / "data")
+    files = _files(by_config, folder)
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
@@ -216,9 +219,8 @@ def _columns(config: str, row: StepRow) -> dict[str, Any]:
     return step_row(row, incomplete_evidence=config == MISSING)
 
 
-def _publish(plan: StepsBuild, statistics: StepStatistics, card: Card) -> None:
+def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:
     """Write the record and the card, put all in place, and only then forget the work."""
-    release = publishing.release_folder(plan.work)
     publishing.complete(
         release,
         "verifier_steps",

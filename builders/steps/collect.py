@@ -68,8 +68,8 @@ class StepsBuild:
 class Found:
     """What the chunks hold, as far as they are done."""
 
-    standing: Standing = field(default_factory=Standing)
-    """In questions; ``failed`` counts whatever was refused."""
+    standing: Standing = field(default_factory=lambda: Standing(word="refused"))
+    """In questions; whatever was refused counts as failed."""
     shards: list[Path] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     missing: list[Candidate] = field(default_factory=list)
@@ -93,15 +93,9 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
     jobs = functools.partial(_jobs, plan, verified, maker, refined)
-    total = functools.partial(_total, plan, verified)
-    made = results(
-        Work(jobs, maker, plan.work, "verifier steps"),
-        Engine(workers=plan.workers),
-        total,
-        found.standing,
-        unit="question",
-        failed="refused",
-    )
+    work = Work(jobs, maker, plan.work, "verifier steps", "question")
+    total, engine = functools.partial(_total, plan, verified), Engine(workers=plan.workers)
+    made = results(work, engine, total, found.standing)
     known: set[str] = set()
     with (plan.work / REFUSED).open("wb") as lines, closing(made):
         for chunk, shard in made:

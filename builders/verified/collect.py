@@ -127,7 +127,7 @@ def collect(plan: Build, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     jobs, check = functools.partial(_jobs, plan), functools.partial(_check, plan)
-    work = Work(jobs, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check)
+    work = Work(jobs, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
     engine = Engine(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     seen: dict[str, str] = {}
     found = results(work, engine, functools.partial(_total, plan), done.standing)

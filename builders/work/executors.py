@@ -34,47 +34,36 @@ class Engine:
 
 @dataclass(slots=True)
 class Standing:
-    """How a build stands, in rows of its input."""
+    """How a build stands, in rows of its input; ``failed`` are those that came to nothing."""
 
     done: int = 0
     cached: int = 0
     failed: int = 0
-
-    def told(self, total: int | None, work: Work[Any], failed: str) -> str:
-        """In the words of a progress bar."""
-        made, owed = self.done - self.cached, "?" if total is None else max(total - self.done, 0)
-        counts = f"done {made} cached {self.cached} {failed} {self.failed} owed {owed}"
-        return "; ".join(filter(None, [counts, work.asker.progress()]))
+    word: str = "failed"
+    """What the failed ones are called."""
 
 
 def results(
-    work: Work[J],
-    engine: Engine,
-    rows: Callable[[], int | None],
-    standing: Standing,
-    *,
-    unit: str = "row",
-    failed: str = "failed",
+    work: Work[J], engine: Engine, rows: Callable[[], int | None], standing: Standing
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
     """Each chunk with its shard, in order; a progress bar tells how it stands.
 
     ``rows`` counts those of the input, where that can be told beforehand. ``standing`` counts as
-    the results are drawn; what has ``failed``, and what that is called, its owner says.
+    the results are drawn, but for what has failed, which its owner counts.
 
     Raises ``UserError`` and ``OSError`` of any rank as its own, ``RankError`` for any other error
     in one, and ``Submitted`` when the shards will only be there later.
     """
     total = rows() if engine.name == "local" else prepare(work, engine)
-    with (
-        telling(
-            work.title,
-            unit,
-            total,
-            lambda: standing.done,
-            lambda: standing.told(total, work, failed),
-        ),
-        closing(_made(work, engine)) as made,
-    ):
+
+    def told() -> str:
+        made = f"done {standing.done - standing.cached} cached {standing.cached}"
+        owed = "?" if total is None else max(total - standing.done, 0)
+        asked = work.asker.progress()
+        return f"{made} {standing.word} {standing.failed} owed {owed}{asked and f'; {asked}'}"
+
+    bar = telling(work.title, work.unit, total, lambda: standing.done, told)
+    with bar, closing(_made(work, engine)) as made:
         for job, shard in made:
             yield job, shard
             standing.done += job.size

@@ -61,13 +61,13 @@ def wait_for(work: Work[Any], engine: str, ranks: int, workers: int, found: Surv
 
 def _watch(launcher: BaseProcess, work: Work[Any], found: Survey, attempt: Path) -> None:
     """Move the bar until the launcher ends; raises ``UserError`` for a rank that was killed."""
-    rows = sum(chunk.rows for chunk in found.owed)
+    rows = sum(size for _, size in found.owed.values())
     cached = found.rows - rows
     gone: dict[str, float] = {}
-    with tqdm(total=found.rows, initial=cached, unit="row", desc=work.title, delay=1) as bar:
+    with tqdm(total=found.rows, initial=cached, unit=work.unit, desc=work.title, delay=1) as bar:
         while launcher.is_alive():
             launcher.join(0.5)
-            owed = sum(chunk.rows for chunk in found.missing())
+            owed = sum(found.missing())
             bar.set_postfix_str(f"done {rows - owed} cached {cached} owed {owed}", refresh=False)
             bar.update(found.rows - owed - bar.n)
             killed = _killed(attempt)

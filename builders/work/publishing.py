@@ -38,7 +38,7 @@ def building(
         try:
             yield
         except OSError as error:
-            shutil.rmtree(release_folder(work), ignore_errors=True)
+            new_release(work)
             if folders.is_disk_full(error):
                 raise UserError(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
@@ -49,15 +49,10 @@ def building(
             raise
 
 
-def release_folder(work: Path) -> Path:
-    """Where datasets are prepared."""
-    return work / "release"
-
-
 def new_release(work: Path) -> Path:
-    """The same, without what an earlier run left there."""
-    shutil.rmtree(release_folder(work), ignore_errors=True)
-    return release_folder(work)
+    """Where datasets are prepared, without what an earlier run left there."""
+    shutil.rmtree(work / "release", ignore_errors=True)
+    return work / "release"
 
 
 def complete(

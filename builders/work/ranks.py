@@ -50,6 +50,7 @@ class Work(Generic[J]):
     asker: Asker
     folder: Path
     title: str
+    unit: str = "row"
     check: Callable[[Shard[Any]], object] = nothing
     home: Path = field(default_factory=Path.cwd)
 
@@ -61,39 +62,35 @@ class RankError(Exception):
 # What is owed
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """One to make: which it is of the work's jobs, its shard, and how many rows it has."""
-
-    number: int
-    shard: Path
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Survey:
     """All rows of the source, and the chunks that are not settled."""
 
     rows: int
-    owed: tuple[Chunk, ...]
+    owed: dict[int, tuple[Path, int]]
+    """By number among the work's jobs: shard and rows."""
 
-    def missing(self) -> list[Chunk]:
-        """Those without a shard; one whose replies failed again is as good as it gets this time."""
-        made = set(os.listdir(self.owed[0].shard.parent)) if self.owed else set()
-        return [chunk for chunk in self.owed if chunk.shard.name not in made]
+    def missing(self) -> list[int]:
+        """Rows of those without a shard.
+
+        One whose replies failed again is as good as it gets this time.
+        """
+        folders = {shard.parent for shard, _ in self.owed.values()}
+        made = {folder / name for folder in folders for name in os.listdir(folder)}
+        return [rows for shard, rows in self.owed.values() if shard not in made]
 
 
 def survey(work: Work[Any]) -> Survey:
     """Read the source through, which also finds one that is damaged before work is spent on it."""
-    rows, owed = 0, []
+    found = Survey(0, {})
     for number, job in enumerate(work.jobs()):
-        rows += job.size
+        found.rows += job.size
         shard = stored(job)
         if shard is not None and shard.summary.settled:
             work.check(shard)
         else:
-            owed.append(Chunk(number, job.path, job.size))
-    return Survey(rows, tuple(owed))
+            found.owed[number] = (job.path, job.size)
+    return found
 
 
 # What goes wrong
@@ -132,7 +129,7 @@ def new_attempt(work: Work[Any]) -> Path:
 
 def rank_of(work: Work[Any], found: Survey, attempt: Path) -> Callable[..., None]:
     """What each rank runs, as a step of a datatrove pipeline."""
-    return functools.partial(_run, work, tuple(chunk.number for chunk in found.owed), attempt)
+    return functools.partial(_run, work, tuple(found.owed), attempt)
 
 
 def python_path() -> str:

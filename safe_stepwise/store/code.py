@@ -121,6 +121,7 @@ def _data(sources: Mapping[str, Source]) -> dict[str, Path]:
 def _files(folder: Path, words: frozenset[str]) -> Iterator[Path]:
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name in words and not (entry / "__init__.py").exists():
-            yield from (file for file in entry.rglob("*") if file.is_file())
+            inside = (file for file in entry.rglob("*") if "__pycache__" not in file.parts)
+            yield from filter(Path.is_file, inside)
         elif entry.is_file() and entry.suffix != ".py" and not entry.name.startswith("."):
             yield entry
