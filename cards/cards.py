@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _MEANINGS = {
@@ -22,15 +23,6 @@ _MEANINGS = {
     "ambiguous_question": "the question fits more than one answer",
     "unparsed": "not judged: the teacher failed or its output could not be read",
 }
-_LIMITS = {
-    "hotpotqa": "HotpotQA annotates no triples. *Verified* says of a bridge question that its gold "
-    "passages name each other (or one thing in common) and hold the answer, of a comparison that "
-    "each side is described and no date compared contradicts the answer; most other noise goes "
-    "unseen. The relation of its triples is the text before a name, or `names`.",
-    "musique": "A hop that MuSiQue asks in words has that question as its relation, `…` where an "
-    "earlier answer goes; its head is that answer, or the title of the passage.",
-}
-"""What labels of a benchmark can't tell, beyond what all can't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +58,8 @@ class BuildCard:
     """Rows and unverifiable rows of each kind of question."""
     evaluation_rows: int | None
     evaluation_left_out: int | None
+    caveat: str
+    """What labels of its benchmark can't tell, beyond what all can't; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,7 @@ class DatasetCard:
     @property
     def limits(self) -> list[str]:
         """What to know about the labels of the benchmarks it comes from."""
-        return [_LIMITS[source.name] for source in self.sources if source.name in _LIMITS]
+        return list(dict.fromkeys(build.caveat for build in self.builds if build.caveat))
 
     @property
     def simulated(self) -> bool:
@@ -117,12 +111,7 @@ class DatasetCard:
         """What its configs append to a benchmark's name: nothing, ``_labeled``, ``_eval``."""
         names = {config.name for config in self.configs}
         benchmarks = {build.benchmark for build in self.builds}
-        return {
-            ending
-            for ending in ("", "_labeled", "_eval")
-            for b in benchmarks
-            if b + ending in names
-        }
+        return {ending for ending in ("", LABELED, EVAL) for b in benchmarks if b + ending in names}
 
     @property
     def synthetic(self) -> bool:
@@ -143,7 +132,7 @@ def verified_multihop(
     ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
     Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
     """
-    card = dataset_card("safe-verified-multihop", statistics, dataset_info)
+    card = dataset_card(VERIFIED, statistics, dataset_info)
     return render(card, "verified_multihop.md.jinja", ["question-answering"])
 
 
@@ -151,7 +140,7 @@ def noise_labels(
     statistics: Sequence[Mapping[str, Any]], dataset_info: Sequence[Mapping[str, Any]]
 ) -> str:
     """README of ``safe-noise-labels``; arguments and errors as for `verified_multihop`."""
-    card = dataset_card("safe-noise-labels", statistics, dataset_info)
+    card = dataset_card(NOISE_LABELS, statistics, dataset_info)
     return render(card, "noise_labels.md.jinja", ["question-answering", "text-classification"])
 
 
@@ -189,7 +178,7 @@ def size_category(rows: int) -> str:
 
 
 def _build(dataset: str, entry: Mapping[str, Any]) -> BuildCard:
-    has_sample = f"{entry['benchmark']}_eval" in entry["files"][dataset]
+    has_sample = entry["benchmark"] + EVAL in entry["files"][dataset]
     evaluation = entry["evaluation"] if has_sample else None
     return BuildCard(
         benchmark=entry["benchmark"],
@@ -210,6 +199,7 @@ def _build(dataset: str, entry: Mapping[str, Any]) -> BuildCard:
         kinds={name: (k["rows"], k["unverifiable"]) for name, k in entry["kinds"].items()},
         evaluation_rows=None if evaluation is None else evaluation["rows"],
         evaluation_left_out=None if evaluation is None else evaluation["left_out"],
+        caveat=entry["caveat"],
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from safe_stepwise.store.figures import COLORS, png
+from safe_stepwise.store.names import IDEAL, INJECTED, REFINED
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
-ORIGIN_COLORS = {"ideal": "#bbbbbb", "injected": "#4477aa", "refined": "#ee7733"}
+ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
 _SMALL = 0.015
 """A wedge of less than this part of the ring has no room for its name."""
 

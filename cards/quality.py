@@ -8,6 +8,7 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.names import STEPS, VERIFIER_STEPS
 
 _COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 """Measures on which a baseline that is as good gets a line of its own."""
@@ -142,8 +143,8 @@ def eval_results(quality: Quality, dataset: str, revision: str | None) -> list[A
             task_type="text-classification",
             task_name="Step verification",
             dataset_type=dataset,
-            dataset_name="safe-verifier-steps",
-            dataset_config="steps",
+            dataset_name=VERIFIER_STEPS,
+            dataset_config=STEPS,
             dataset_split=quality.split,
             dataset_revision=revision,
             dataset_args={"rows": quality.adapter.rows, "questions": quality.adapter.questions},

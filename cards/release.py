@@ -17,10 +17,22 @@ from cards.cards import Config, SourceCard, configs_of, sources_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import adapter_repo
-
-VERIFIED, NOISE, STEPS = "safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps"
-ADAPTER, SPACE, REPORT = "adapter", "space", "report"
+from safe_stepwise.methods import METHODS
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    METRIC,
+    NOISE_LABELS,
+    README,
+    REPORT,
+    RESULTS,
+    SPACE,
+    STATISTICS,
+    STEPS_RECORD,
+    VERIFIED,
+    VERIFIER_STEPS,
+    adapter_repo,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +68,10 @@ class Counts:
 class Setting:
     """One line of the evaluation; scores from 0 to 1, by benchmark and on average."""
 
-    generator: str
-    verifier: str | None
+    players: Mapping[str, str]
+    """By role; a role that was asked without a player of its own is played by who answers."""
     method: str
-    max_steps: int
-    max_retries: int
+    options: Mapping[str, Any]
     simulated: bool
     scores: tuple[Mapping[str, float | None], ...]
 
@@ -71,6 +82,7 @@ class Evaluation:
 
     questions: Mapping[str, int]
     judge: str | None
+    roles: tuple[str, ...]
     columns: tuple[str, ...]
     settings: tuple[Setting, ...]
 
@@ -123,7 +135,11 @@ class ReleaseCard:
     def missing(self) -> list[str]:
         """Artifacts that a release can have and this one has not."""
         have = {artifact.folder for artifact in self.artifacts}
-        places = (*(f"datasets/{name}" for name in (VERIFIED, NOISE, STEPS)), ADAPTER, SPACE)
+        places = (
+            *(f"{DATASETS}/{name}" for name in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)),
+            ADAPTER,
+            SPACE,
+        )
         return [place for place in places if place not in have]
 
 
@@ -158,19 +174,19 @@ def read_release(folder: Path, lock: Mapping[str, Any]) -> str:
         file = folder / path
         return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
-    builds = sorted((folder / "datasets" / VERIFIED / "statistics").glob("*.json"))
+    builds = sorted((folder / DATASETS / VERIFIED / STATISTICS).glob("*.json"))
     headers = {
-        name: header((folder / name / "README.md").read_text(encoding="utf-8"))
+        name: header((folder / name / README).read_text(encoding="utf-8"))
         for name in (ADAPTER, SPACE)
-        if (folder / name / "README.md").is_file()
+        if (folder / name / README).is_file()
     }
     return release(
         lock,
         [json.loads(build.read_text(encoding="utf-8")) for build in builds],
-        record(f"datasets/{STEPS}/statistics/verifier_steps.json"),
+        record(f"{DATASETS}/{VERIFIER_STEPS}/{STEPS_RECORD}"),
         record(f"{ADAPTER}/training.json"),
         headers,
-        record(f"{REPORT}/results.json"),
+        record(f"{REPORT}/{RESULTS}"),
     )
 
 
@@ -186,8 +202,8 @@ def release_card(
     for entry in (*statistics, *([steps] if steps else [])):
         if entry["version"] != lock["version"]:
             raise UserError(
-                f"the lock is of {lock['version']}, but {entry.get('benchmark', STEPS)} of "
-                f"{entry['version']}"
+                f"the lock is of {lock['version']}, but "
+                f"{entry.get('benchmark', VERIFIER_STEPS)} of {entry['version']}"
             )
     trained = None if training is None else _trained(training)
     return ReleaseCard(
@@ -215,22 +231,22 @@ def _artifacts(
         title: str, name: str, builds: Sequence[Mapping[str, Any]], configs: tuple[Config, ...]
     ) -> Artifact:
         licenses = tuple(sorted({source.license for source in sources_of(builds)}))
-        return Artifact(title, f"datasets/{name}", name, "dataset", licenses, configs)
+        return Artifact(title, f"{DATASETS}/{name}", name, "dataset", licenses, configs)
 
     found = []
-    for title, name in (("verified benchmarks", VERIFIED), ("noise labels", NOISE)):
+    for title, name in (("verified benchmarks", VERIFIED), ("noise labels", NOISE_LABELS)):
         if statistics:
             found.append(dataset(title, name, statistics, configs_of(name, statistics)))
     if steps is not None:
         configs = verifier_steps.configs_of(steps["files"])
-        found.append(dataset("step-level verifier set", STEPS, steps["verified"], configs))
+        found.append(dataset("step-level verifier set", VERIFIER_STEPS, steps["verified"], configs))
     if trained is not None:
         license = str(metadata[ADAPTER]["license"])
         name = adapter_repo(trained.base.name)
         found.append(Artifact("verifier adapter", ADAPTER, name, "model", (license,)))
     if SPACE in metadata:
         license = str(metadata[SPACE]["license"])
-        found.append(Artifact("stepwise metric", SPACE, "safe_stepwise", "space", (license,)))
+        found.append(Artifact("stepwise metric", SPACE, METRIC, "space", (license,)))
     return found
 
 
@@ -268,23 +284,29 @@ def _evaluation(results: Mapping[str, Any]) -> Evaluation:
     settings = results["settings"]
     benchmarks = list(settings["questions"])
     average = ["average"] if len(benchmarks) > 1 else []
+    runs = [
+        Setting(
+            players=_players(one),
+            method=one["method"],
+            options=one["options"],
+            simulated=one["simulated"],
+            scores=(*(one["benchmarks"][name] for name in benchmarks), *(one[k] for k in average)),
+        )
+        for one in results["runs"]
+    ]
     return Evaluation(
         questions=settings["questions"],
         judge=settings["judge"],
+        roles=tuple(dict.fromkeys(role for run in runs for role in run.players)),
         columns=(*benchmarks, *average),
-        settings=tuple(
-            Setting(
-                generator=one["generator"],
-                verifier=one["verifier"],
-                method=one["method"],
-                max_steps=one["max_steps"],
-                max_retries=one["max_retries"],
-                simulated=one["simulated"],
-                scores=(
-                    *(one["benchmarks"][name] for name in benchmarks),
-                    *(one[k] for k in average),
-                ),
-            )
-            for one in results["runs"]
-        ),
+        settings=tuple(runs),
     )
+
+
+def _players(run: Mapping[str, Any]) -> dict[str, str]:
+    """Who was asked, the role that answers first."""
+    players, method = run["players"], METHODS.get(run["method"])
+    answering = method.roles[0] if method else min(players)
+    asked = (role for role, calls in run["all"]["calls"].items() if calls)
+    others = {role: players.get(role, players[answering]) for role in (*asked, *players)}
+    return {answering: players[answering], **others}

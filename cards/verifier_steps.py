@@ -9,11 +9,9 @@ from typing import Any
 
 from cards.cards import Config, SourceCard, common_license, render, sources_of
 from cards.figures import positions_histogram, types_ring
+from safe_stepwise.store.names import MISSING, README, STEPS, TEST, TRAIN, VERIFIER_STEPS
 from safe_stepwise.taxonomy import TAXONOMY, category
 
-DATASET = "safe-verifier-steps"
-_DEFAULT = "steps"
-_MISSING = "missing_evidence"
 _PLAIN = frozenset(" .,;:?!'\"/-")
 
 
@@ -96,7 +94,7 @@ class VerifierStepsCard:
     prompt: str
     libraries: Mapping[str, str]
     dataset_info: Sequence[Mapping[str, Any]]
-    dataset: str = DATASET
+    dataset: str = VERIFIER_STEPS
 
     @property
     def license(self) -> str:
@@ -123,10 +121,10 @@ def files(
     for a figure that is missing.
     """
     card = verifier_steps_card(statistics, dataset_info)
-    readme = render(card, "verifier_steps.md.jinja", ["text-classification"], default=_DEFAULT)
+    readme = render(card, "verifier_steps.md.jinja", ["text-classification"], default=STEPS)
     types = Counter({row.name: row.train + row.test for row in card.types})
     return {
-        "README.md": readme.encode(),
+        README: readme.encode(),
         "images/types.png": types_ring(types),
         "images/positions.png": positions_histogram(statistics["positions"]),
     }
@@ -188,7 +186,7 @@ def _types(types: Mapping[str, Mapping[str, Mapping[str, int]]]) -> tuple[TypeRo
     for entry in TAXONOMY:
         counts = [found.get(entry.name, {}) for found in types.values()]
         if any(counts):
-            train, test = (sum(c.get(split, 0) for c in counts) for split in ("train", "test"))
+            train, test = (sum(c.get(split, 0) for c in counts) for split in (TRAIN, TEST))
             by_benchmark = tuple(sum(c.values()) for c in counts)
             rows.append(TypeRow(entry.name, category(entry.name), by_benchmark, train, test))
     return tuple(rows)
@@ -225,9 +223,9 @@ def _build(build: Mapping[str, Any]) -> VerifiedBuild:
 def configs_of(files: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Config, ...]:
     """Every config that has rows, the default first; ``files`` as the statistics hold them."""
     configs = []
-    for name in sorted(files, key=lambda name: (name != _DEFAULT, name == _MISSING, name)):
+    for name in sorted(files, key=lambda name: (name != STEPS, name == MISSING, name)):
         there = {split: part["rows"] for split, part in files[name].items() if part["rows"]}
-        parts = tuple((split, there[split]) for split in ("train", "test") if split in there)
+        parts = tuple((split, there[split]) for split in (TRAIN, TEST) if split in there)
         if parts:
             configs.append(Config(name, parts))
     return tuple(configs)

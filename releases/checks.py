@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from releases.folder import LOCK, Release
-from releases.leaks import STEPS, check_leaks
+from releases.folder import Release
+from releases.leaks import check_leaks
 from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import DATASETS, LOCK, STEPS_RECORD, VERIFIER_STEPS
 
 _AGAIN = "make the release again with scripts.regenerate"
 
@@ -39,7 +40,7 @@ def check_release(
 
 def _refuse_unchecked(release: Release) -> None:
     """Nobody is to take the rows of an ablation, which nothing checked, for the verifier set."""
-    file = release.root / STEPS / "statistics" / "verifier_steps.json"
+    file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
     try:
         told = json.loads(file.read_bytes())
     except (OSError, ValueError):

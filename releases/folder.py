@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import adapter_repo, known_version
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    LOCK,
+    METRIC,
+    NOISE_LABELS,
+    README,
+    SPACE,
+    VERIFIED,
+    VERIFIER_STEPS,
+    adapter_repo,
+    known_version,
+)
 
-LOCK = "release.lock.json"
-README = "README.md"
-DATASETS = ("safe-verified-multihop", "safe-noise-labels", "safe-verifier-steps")
-SPACE = "safe_stepwise"
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 KEPT = ".gitattributes"
 """The Hub's own file, which it writes when a repo is made."""
@@ -131,11 +139,11 @@ def walk(folder: Path) -> list[str]:
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     found: list[tuple[Kind, str, str]] = [
-        ("dataset", name, f"datasets/{name}") for name in DATASETS
+        ("dataset", name, f"{DATASETS}/{name}") for name in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
     ]
-    if (root / "adapter").is_dir():
-        found.append(("model", adapter_repo(_base(root / "adapter")), "adapter"))
-    found.append(("space", SPACE, "space"))
+    if (root / ADAPTER).is_dir():
+        found.append(("model", adapter_repo(_base(root / ADAPTER)), ADAPTER))
+    found.append(("space", METRIC, SPACE))
     return [
         Artifact(kind, f"{namespace}/{name}", folder, _files(root / folder))
         for kind, name, folder in found

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from releases.folder import KEPT, README, Artifact, LocalFile
+from releases.folder import KEPT, Artifact, LocalFile
 from releases.readme import merged
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import README
 
 State = Literal["new", "changed", "same", "gone"]
 

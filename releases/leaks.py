@@ -8,8 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.names import (
+    DATASETS,
+    EVAL,
+    LABELED,
+    MISSING,
+    PROMPT_COMPLETION,
+    STEPS,
+    TEST,
+    TRAIN,
+    VERIFIED,
+    VERIFIER_STEPS,
+)
 
-VERIFIED, STEPS = "datasets/safe-verified-multihop", "datasets/safe-verifier-steps"
+_BENCHMARKS, _STEPS = f"{DATASETS}/{VERIFIED}", f"{DATASETS}/{VERIFIER_STEPS}"
 _MEND = "build the release again, or take those rows out of train and say so in the card"
 
 
@@ -21,14 +34,15 @@ def check_leaks(root: Path) -> None:
     may be in train by id, or by text and gold passages (template questions recur in wording alone).
     Raises UserError naming the first one.
     """
-    train = _steps(root, "train")
-    _refuse(train & _steps(root, "test"), STEPS, "a test question")
-    _refuse(_row_ids(root, "train") & _row_ids(root, "test"), STEPS, "a test row")
-    for folder in sorted((root / VERIFIED / "data").glob("*_eval")):
-        benchmark = folder.name.removesuffix("_eval")
-        sample = [row for file in _parquet(folder, "test") for row in _rows(file, _QUESTION)]
+    train = _steps(root, TRAIN)
+    _refuse(train & _steps(root, TEST), _STEPS, "a test question")
+    _refuse(_row_ids(root, TRAIN) & _row_ids(root, TEST), _STEPS, "a test row")
+    for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{EVAL}")):
+        benchmark = folder.name.removesuffix(EVAL)
+        files = parquet_files(root / _BENCHMARKS, folder.name, TEST)
+        sample = [row for file in files for row in _rows(file, _QUESTION)]
         keys = {key for row in sample for key in _keys(benchmark, row["id"], row["question"])}
-        _refuse(train & keys, STEPS, f"a question of {folder.name}")
+        _refuse(train & keys, _STEPS, f"a question of {folder.name}")
         _refuse_copies(root, benchmark, sample)
 
 
@@ -39,12 +53,12 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     ids = {row["id"] for row in sample}
     whole = {_whole(row) for row in sample}
     texts = {row["question"] for row in sample}
-    where = f"{VERIFIED}, {benchmark}"
-    for config in (benchmark, f"{benchmark}_labeled"):
-        for file in _parquet(root / VERIFIED / "data" / config, "train"):
+    where = f"{_BENCHMARKS}, {benchmark}"
+    for config in (benchmark, benchmark + LABELED):
+        for file in parquet_files(root / _BENCHMARKS, config, TRAIN):
             for row in _rows(file, _QUESTION, texts, ids):
                 if row["id"] in ids or _whole(row) in whole:
-                    _refuse({row["id"]}, where, f"a question of {benchmark}_eval")
+                    _refuse({row["id"]}, where, f"a question of {benchmark}{EVAL}")
 
 
 def _refuse(leaked: set[str], where: str, what: str) -> None:
@@ -59,8 +73,8 @@ def _steps(root: Path, split: str) -> set[str]:
     columns = ("benchmark", "question_id", "question")
     return {
         key
-        for config in ("steps", "missing_evidence")
-        for file in _parquet(root / STEPS / "data" / config, split)
+        for config in (STEPS, MISSING)
+        for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, columns)
         for key in _keys(row["benchmark"], row["question_id"], row["question"])
     }
@@ -70,8 +84,8 @@ def _row_ids(root: Path, split: str) -> set[str]:
     """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``."""
     return {
         row["id"]
-        for config in ("steps", "prompt_completion")
-        for file in _parquet(root / STEPS / "data" / config, split)
+        for config in (STEPS, PROMPT_COMPLETION)
+        for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, ("id",))
     }
 
@@ -83,10 +97,6 @@ def _keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
 def _whole(row: dict[str, Any]) -> bytes:
     gold = sorted(repr((p["title"], p["sentences"])) for p in row["passages"] if p["is_gold"])
     return hashlib.sha256(repr((row["question"], gold)).encode("utf-8", "replace")).digest()
-
-
-def _parquet(folder: Path, split: str) -> list[Path]:
-    return sorted(folder.glob(f"{split}-*.parquet"))
 
 
 def _rows(

@@ -1,29 +1,54 @@
-"""From a spec string to an engine: ``KIND:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
+"""From a spec string to an engine or player: ``KIND``, or ``KIND:`` and what its kind reads there.
 
-| spec | engine |
-| --- | --- |
-| ``openai:MODEL@http://host:8000/v1`` | an OpenAI-compatible server; without address OpenAI's |
-| ``vllm:Qwen/Qwen3-8B+ns/adapter@v1.0.0`` | vLLM in this process |
-| ``transformers:PATH`` | transformers, on the CPU or one GPU |
-| ``symbolic`` or ``symbolic:error_rate=0.1,seed=3`` | annotations, no model (simulated) |
-| ``mock:FILE`` | scripted replies (simulated) |
+What that is says the file of each, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from safe_stepwise.engines import mock, openai, transformers, vllm
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.weights import Model
+from safe_stepwise.engines.weights import Model, read_models
 from safe_stepwise.errors import UserError
 
-KINDS = ("openai", "vllm", "transformers", "symbolic", "mock")
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How an engine is opened by what stands behind the colon, with a spec to show."""
+
+    example: str
+    open: Callable[[str], Engine]
+    read: Callable[[str], object] | None = None
+    """As ``open`` without the engine's extra, as far as that goes; None: opening needs none."""
+
+
+def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> Kind:
+    """The kind of an engine that runs a model, and perhaps an adapter, itself."""
+    return Kind(example, lambda models: engine(*read_models(models)), read_models)
+
+
+def _symbolic(settings: str) -> Engine:
+    # Only now: checker and wordings take longer to import than all else here.
+    from safe_stepwise.players import judging, steps, symbolic, verification
+
+    roles = {**verification.ROLES, **steps.ROLES, **judging.ROLES}
+    return symbolic.SymbolicEngine.read(settings, roles)
+
+
+KINDS: Mapping[str, Kind] = {
+    "openai": Kind(openai.EXAMPLE, openai.OpenAIEngine.read),
+    "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
+    "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
+    "symbolic": Kind("symbolic", _symbolic),
+    "mock": Kind(mock.EXAMPLE, mock.MockEngine.read),
+}
 
 
 def open_engine(spec: str) -> Engine:
@@ -33,7 +58,7 @@ def open_engine(spec: str) -> Engine:
     its own only when it is to answer).
     """
     kind, rest = _parts(spec)
-    return _OPENERS[kind](rest)
+    return kind.open(rest)
 
 
 def check_spec(spec: str) -> None:
@@ -42,92 +67,22 @@ def check_spec(spec: str) -> None:
     >>> check_spec("vllm:Qwen/Qwen3-8B+./adapter")
     """
     kind, rest = _parts(spec)
-    if kind in ("vllm", "transformers"):
-        _models(rest)
-    else:
-        _OPENERS[kind](rest)
+    (kind.read or kind.open)(rest)
 
 
-def _parts(spec: str) -> tuple[str, str]:
+def _parts(spec: str) -> tuple[Kind, str]:
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
-    kind, colon, rest = spec.partition(":")
-    if kind not in KINDS:
-        near = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.5)
+    name, colon, rest = spec.partition(":")
+    kind = KINDS.get(name)
+    if kind is None:
+        near = difflib.get_close_matches(name.lower(), KINDS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}{colon}{rest}? " if near else ""
-        raise UserError(
-            f"{spec!r} names no engine; {hint}write openai:MODEL@URL, vllm:MODEL, "
-            "transformers:PATH, symbolic or mock:FILE"
-        )
-    if not rest and kind != "symbolic":
-        raise UserError(f"{spec!r} lacks what stands after the colon, as in {_EXAMPLES[kind]}")
+        *others, last = (known.example for known in KINDS.values())
+        raise UserError(f"{spec!r} names no engine; {hint}write {', '.join(others)} or {last}")
+    if not rest and ":" in kind.example:
+        raise UserError(f"{spec!r} lacks what stands after the colon, as in {kind.example}")
     return kind, rest
-
-
-_EXAMPLES = {
-    "openai": "openai:gpt-oss-120b@http://localhost:8000/v1",
-    "vllm": "vllm:Qwen/Qwen3-8B",
-    "transformers": "transformers:./my-model",
-    "mock": "mock:replies.json",
-}
-_ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
-_BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
-"""A host with a port, or whatever else no revision of a model is called."""
-
-
-def _openai(rest: str) -> Engine:
-    from safe_stepwise.engines.openai import OpenAIEngine
-
-    address = _ADDRESS.search(rest)
-    model = rest[: address.start()] if address else rest
-    if not model or "://" in model:
-        raise UserError(
-            f"'openai:{rest}' names no model, or its address can't be read: "
-            f"write {_EXAMPLES['openai']}"
-        )
-    bare = None if address else _BARE_ADDRESS.search(rest)
-    if bare:
-        meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
-        raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
-    return OpenAIEngine(model, address[1] if address else None)
-
-
-def _models(rest: str) -> tuple[Model, Model | None]:
-    base, plus, adapter = rest.partition("+")
-    return Model.read(base), Model.read(adapter) if plus else None
-
-
-def _vllm(rest: str) -> Engine:
-    from safe_stepwise.engines.vllm import VLLMEngine
-
-    return VLLMEngine(*_models(rest))
-
-
-def _transformers(rest: str) -> Engine:
-    from safe_stepwise.engines.transformers import TransformersEngine
-
-    return TransformersEngine(*_models(rest))
-
-
-def _symbolic(rest: str) -> Engine:
-    from safe_stepwise.players.symbolic import SymbolicEngine
-
-    return SymbolicEngine.read(rest)
-
-
-def _mock(rest: str) -> Engine:
-    from safe_stepwise.engines.mock import MockEngine
-
-    return MockEngine.read(Path(rest))
-
-
-_OPENERS = {
-    "openai": _openai,
-    "vllm": _vllm,
-    "transformers": _transformers,
-    "symbolic": _symbolic,
-    "mock": _mock,
-}
 
 
 @asynccontextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Literal, get_args
 
 NoiseType = Literal[
@@ -23,7 +24,8 @@ NoiseType = Literal[
 NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
-StopReason = Literal["answered", "max_steps", "failed"]
+ANSWERED, FAILED = "answered", "failed"
+"""How any method may end; the other stop reasons are a method's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,11 @@ class Question:
         return bool(self.evidence or self.decomposition or self.supporting_facts)
 
     @property
+    def accepted(self) -> tuple[str, ...]:
+        """The answers that count as right: the answer and its aliases."""
+        return (self.answer, *self.aliases)
+
+    @property
     def gold(self) -> tuple[tuple[int, Passage], ...]:
         """The gold passages with their 1-based numbers."""
         return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)
@@ -153,32 +160,38 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at one step: what was generated, what was said of it, what it cost.
+    """One try: what was generated, what was said of it, what it cost.
 
+    ``number``: of the step that was tried, from 1; ``usage``: tokens by the role of who was asked;
     ``retrieved``: the passages that the verdict's query brought in, behind those there were;
     ``verdict``: the verifier's reply where no verdict could be read in it.
+
+    A method that goes from state to state says which ``state`` asked, what it ``read`` in the reply
+    (a JSON value) and the ``next_state``; the state of SAFE's loop is the number of its step.
     """
 
     number: int
     text: str
     feedback: Feedback | None
     accepted: bool
-    generator_usage: Usage = Usage()
-    verifier_usage: Usage = Usage()
+    usage: Mapping[str, Usage] = field(default_factory=dict)
     retrieved: tuple[Passage, ...] = ()
     verdict: str = ""
+    state: str = ""
+    read: Any = None
+    next_state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Everything a run did with one question."""
+    """Everything a run did with one question; ``stop_reason`` is its method's own word."""
 
     question_id: str
     method: str
     steps: tuple[Step, ...]
     attempts: tuple[Attempt, ...]
     answer: str
-    stop_reason: StopReason
+    stop_reason: str
 
 
 def canonical_json(value: Any) -> str:

@@ -15,7 +15,8 @@ as they are. What differs:
   question. Here the best of the given references counts, whatever the benchmark.
 
 Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue.
-``synthetic`` follows HotpotQA, ``custom`` (anyone's own questions) MuSiQue. Scores are fractions
+``synthetic`` follows HotpotQA, ``custom`` (anyone's own questions) MuSiQue. A benchmark that is not
+among `BENCHMARKS` is scored by the rule of one that is, which its file names. Scores are fractions
 from 0 to 1.
 """
 
@@ -32,6 +33,8 @@ from safe_stepwise.errors import UserError
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+CUSTOM = "custom"
+"""The benchmark of questions that are of none."""
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
@@ -53,10 +56,11 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(prediction: str, references: Sequence[str], benchmark: str) -> float:
+def exact_match(prediction: str, references: Sequence[str], benchmark: str = CUSTOM) -> float:
     """1.0 where the prediction equals one of the references once normalised, else 0.0.
 
-    Raises UserError for an unknown benchmark, and for references that are empty or one string.
+    All benchmarks have this one rule. Raises UserError for an unknown benchmark, and for references
+    that are empty or one string.
 
     >>> exact_match("the Vel", ["Vel", "River Vel"], "musique")
     1.0
@@ -136,8 +140,10 @@ _PAIR_F1: dict[str, Callable[[str, str], float]] = {
     "2wikimultihopqa": _hotpotqa_f1,
     "musique": _squad_f1,
     "synthetic": _hotpotqa_f1,
-    "custom": _squad_f1,
+    CUSTOM: _squad_f1,
 }
+BENCHMARKS = tuple(name for name in _PAIR_F1 if name != CUSTOM)
+"""Those whose scorers are known here."""
 
 
 def _pair_f1(benchmark: str) -> Callable[[str, str], float]:

@@ -14,15 +14,16 @@ from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.verified.build import NOISE_LABELS, VERIFIED, Card, build
-from builders.verified.collect import EVALUATION_SIZE, SPLITS, Build, source_of
+from builders.verified.build import Card, build
+from builders.verified.collect import EVALUATION_SIZE, Build, source_of
+from builders.verified.features import SPLITS
 from builders.verified.statistics import Statistics
 from builders.work.executors import ENGINES
 from builders.work.folders import read_statistics
 from builders.work.slurm import Slurm, Submitted
 from cards import cards
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import known_version
+from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED, known_version
 from scripts.cli import Parser, cores, one_of, positive, price, run, table
 from scripts.teacher import add_teacher_options, client_of, foreseen, known_teacher, spending
 
@@ -157,12 +158,12 @@ def summary(plan: Build, statistics: Statistics) -> str:
             f"config {plan.benchmark}"
         )
     if statistics.rejected:
-        lines.append(f"\nrejected rows, with reasons: {plan.output / 'rejects.jsonl'}")
+        lines.append(f"\nrejected rows, with reasons: {plan.output / REJECTS}")
     verified = plan.output / VERIFIED
     lines += [
         f"\n{verified}",
         f"{plan.output / NOISE_LABELS}",
-        f'\nload_dataset("{verified}", "{plan.benchmark}_labeled", split="{plan.split}")',
+        f'\nload_dataset("{verified}", "{plan.benchmark}{LABELED}", split="{plan.split}")',
     ]
     return "\n".join(lines)
 
@@ -226,7 +227,7 @@ def _parser() -> argparse.ArgumentParser:
         "--on-error",
         choices=["stop", "keep"],
         default="stop",
-        help="a row that cannot be read stops the run, or is kept apart in DIR/rejects.jsonl",
+        help=f"a row that cannot be read stops the run, or is kept apart in DIR/{REJECTS}",
     )
     model = add_teacher_options(parser)
     model.add_argument(

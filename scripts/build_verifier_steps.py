@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.build import VERIFIER_STEPS, build
-from builders.steps.collect import MAX_LENGTH, REFUSED, StepsBuild
+from builders.steps.build import build
+from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
-from builders.steps.rows import FAILED
 from builders.steps.statistics import StepStatistics
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import known_version
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS, known_version
 from safe_stepwise.taxonomy import ERROR_TYPES
 from scripts.cli import Parser, cores, one_of, positive, run, table, warn
 from scripts.step_maker import known_maker
@@ -134,7 +133,7 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
         lines.append(f"refused, with reasons: {refused:,} in {plan.output / REFUSED}")
-    if failed := sum(reasons.get(FAILED, 0) for reasons in made.refused.values()):
+    if failed := sum(reasons.get(REQUEST_FAILED, 0) for reasons in made.refused.values()):
         lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
     folder = plan.output / VERIFIER_STEPS
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
+from safe_stepwise.errors import one_of as one_of
+from safe_stepwise.store.tables import table as table
+
+HELP = Path(__file__).with_name("help")
+"""What stands below a command's options: ``NAME.txt``."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +25,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
+
+
+def command(name: str, description: str) -> Parser:
+    """The parser of ``python -m scripts.NAME``."""
+    return Parser(
+        prog=f"python -m scripts.{name}",
+        description=description,
+        epilog=(HELP / f"{name}.txt").read_text(encoding="utf-8"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
@@ -45,18 +61,30 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
     (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
-def one_of(value: str, choices: Iterable[str], what: str) -> str:
-    """``value`` if it is a choice, else ``UserError`` with the nearest one.
+def add_model_options(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, in_flight: int = IN_FLIGHT
+) -> None:
+    """How models are asked: where their replies are kept, how many requests are under way."""
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FILE",
+        help="replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)",
+    )
+    parser.add_argument(
+        "--in-flight",
+        type=positive,
+        default=in_flight,
+        metavar="N",
+        help=f"requests under way at a time (default {in_flight})",
+    )
 
-    >>> one_of("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
-    'hotpotqa'
-    """
-    names = list(choices)
-    if value in names:
-        return value
-    near = difflib.get_close_matches(value.lower(), names, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise UserError(f"{what} {value!r} is not known; {hint}choose from {', '.join(names)}")
+
+def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options of a model as teacher; returns their group, for more of them."""
+    model = parser.add_argument_group("a model as teacher")
+    add_model_options(model)
+    return model
 
 
 def positive(text: str) -> int:
@@ -64,6 +92,17 @@ def positive(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return number
+
+
+def share(text: str) -> float:
+    """An option's share, from 0 to 1 (for argparse)."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, like 0.34")
     return number
 
 
@@ -86,24 +125,3 @@ def warn(message: str) -> None:
 def cores() -> int:
     """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def table(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as aligned text, the first as header; numbers to the right.
-
-    >>> print(table([("split", "rows"), ("train", 2000)]))
-    split   rows
-    -----  -----
-    train  2,000
-    """
-    texts = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [isinstance(c, int | float) for c in rows[-1]]
-    lines = [
-        "  ".join(
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in texts
-    ]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

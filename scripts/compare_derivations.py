@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import hotpotqa
 from builders.benchmarks.sources import chunks, decode
 from builders.steps.making import AnnotationsMaker
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -81,7 +81,7 @@ def _questions(data: Path, wanted: Mapping[str, object]) -> Iterator[Question]:
         file = data / f"hotpotqa_{name}.jsonl"
         for chunk in chunks(str(file), split, size=200, limit=None):
             for raw in chunk.rows:
-                question = BENCHMARKS["hotpotqa"].parse(decode(raw), split)
+                question = hotpotqa.parse(decode(raw), split)
                 if question.id in wanted:
                     yield question
 

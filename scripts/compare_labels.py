@@ -14,15 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import BENCHMARKS, parse_row
 from builders.benchmarks.sources import chunks, decode
-from builders.verified.build import VERIFIED
-from builders.verified.features import row_to_question
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_rows
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NOISE_TYPES, Question
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.layout import dataset_folder, labeled_files
+from safe_stepwise.store.names import VERIFIED
 from scripts.cli import Parser, run, table
 
 ROOT = Path(__file__).parents[1]
@@ -131,7 +132,7 @@ def verified_rows(benchmark: str, data: Path) -> Iterator[Labeled]:
         for chunk in chunks(str(path), split, size=1000, limit=None) if path.exists() else ():
             for row in chunk.rows:
                 try:
-                    question = BENCHMARKS[benchmark].parse(decode(row), split)
+                    question = parse_row(decode(row), benchmark, split)
                 except RowError as error:
                     print(f"left out: {row.location}: {error}")
                     continue
@@ -141,26 +142,24 @@ def verified_rows(benchmark: str, data: Path) -> Iterator[Labeled]:
 
 def built(folder: Path) -> Iterator[tuple[str, Iterator[Labeled]]]:
     """Benchmarks of a ``build_verified`` output folder with their labelled rows."""
-    places = (folder, folder / "datasets")  # the second is where regenerate puts them
-    configs = [c for p in places for c in sorted((p / VERIFIED / "data").glob("*_labeled"))]
-    if not configs:
+    dataset = dataset_folder(folder, VERIFIED)
+    if dataset is None or not (files := labeled_files(dataset)):
         raise UserError(
             f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate"
         )
-    for config in configs:
-        benchmark = config.name.removesuffix("_labeled")
-        yield benchmark, _labeled_rows(config, benchmark)
+    for benchmark, paths in files.items():
+        yield benchmark, _labeled_rows(paths, benchmark)
 
 
-def _labeled_rows(config: Path, benchmark: str) -> Iterator[Labeled]:
+def _labeled_rows(paths: Sequence[Path], benchmark: str) -> Iterator[Labeled]:
     from pyarrow import parquet
 
     # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
-    for path in sorted(config.glob("*.parquet")):
+    for path in paths:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1_000, use_threads=False):
                 for row in batch.to_pylist():
-                    question = row_to_question(row, benchmark, "")
+                    question = question_of(row, benchmark=benchmark, split="")
                     noise_type = NOISE_TYPES[row["noise_type"]]
                     yield Labeled(question, row["unverifiable"], noise_type, row["explanation"])
 

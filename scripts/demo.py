@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.steps.build import VERIFIER_STEPS
 from builders.synthetic import generate, parse_spec
-from builders.verified.build import NOISE_LABELS, VERIFIED
 from evaluators.labels.agreement import by_noise_type, score_rows
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import LOCK, NOISE_LABELS, VERIFIED, VERIFIER_STEPS
 from scripts.cli import Parser, cores, run, table
 from scripts.manifest import read_manifest
-from scripts.regenerate import LOCK, regenerate
+from scripts.regenerate import regenerate
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"

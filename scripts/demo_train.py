@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.steps.build import VERIFIER_STEPS
 from evaluators.verifier.page import SHOWN, title_of
 from safe_stepwise.engines.chat import need
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts import evaluate_verifier, train_verifier
 from scripts.cli import Parser, run
 from trainers.base_model import find_base

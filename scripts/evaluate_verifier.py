@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.hub import HubSource, resolve_commit
-from builders.steps.build import VERIFIER_STEPS
 from builders.work import folders
 from evaluators.verifier import step_set
 from evaluators.verifier.page import SHOWN, agreement_rows, title_of
@@ -27,7 +26,10 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.layout import dataset_folder
+from safe_stepwise.store.names import STEPS, STEPS_RECORD, TEST, TRAIN, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run, table
 from scripts.step_annotations import with_annotations
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
         )
     asked = shortened(step_set.requests(cases), options.max_tokens)
     steps["max_tokens"] = max(request.sampling.max_tokens for request in asked.values())
-    with folders.exclusive(options.output):
+    with locks.exclusive(options.output):
         cache = ResponseCache(options.cache or default_cache())
         try:
             runs, spent = ask(specs, asked, cache, options.in_flight)
@@ -95,14 +97,13 @@ def open_steps(source: str, split: str) -> tuple[Path, dict[str, Any]]:
     if hub is not None:
         revision = resolve_commit(hub)
         folder, name = _pulled(hub, revision, split), hub.repo
-    places = (folder / VERIFIER_STEPS, folder / "datasets" / VERIFIER_STEPS, folder)
-    folder = next((place for place in places if (place / "data" / "steps").is_dir()), folder)
+    folder = dataset_folder(folder, VERIFIER_STEPS) or folder
     digests = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in step_set.split_files(folder, split)
     }
     told: dict[str, Any] = {}
-    if (folder / "statistics" / "verifier_steps.json").is_file():
+    if (folder / STEPS_RECORD).is_file():
         (told,) = folders.read_statistics(folder)
     return folder, {
         "name": name,
@@ -170,7 +171,7 @@ def write(output: Path, made: Mapping[str, bytes]) -> None:
         for name, content in made.items():
             write_atomically(output / name, content)
     except OSError as error:
-        raise folders.cannot_write(output, error) from None
+        raise locks.cannot_write(output, error) from None
 
 
 def summary(found: Mapping[str, Any], output: Path) -> str:
@@ -205,7 +206,7 @@ def _check(spec: str, verified: Path | None) -> None:
 def _pulled(hub: HubSource, commit: str, split: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    wanted = [f"data/steps/{name}-*.parquet" for name in dict.fromkeys((split, "train"))]
+    wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
     try:
         return Path(
             snapshot_download(
@@ -237,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", required=True, type=Path, metavar="DIR", help="the results go there")
     add("--baseline", action="append", default=[], metavar="SPEC", help="beside it; repeatable")
     add("--verified", type=Path, metavar="DIR", help="annotations, for symbolic (build_verified)")
-    add("--split", default="test", metavar="NAME", help="of the set (default test)")
+    add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
     add("--limit", type=positive, metavar="N", help="the first N rows (default: all)")
     add(
         "--max-tokens",

@@ -13,7 +13,7 @@ from builders.steps.collect import MAX_LENGTH
 from builders.steps.composition import Composition
 from builders.verified.collect import EVALUATION_SIZE
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import METHODS, Method
+from safe_stepwise.methods import METHODS
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import known_version
 from scripts.cli import one_of
@@ -59,7 +59,7 @@ class EvaluationEntry:
     generator: str
     verifier: str
     judge: str | None = None
-    methods: tuple[Method, ...] = METHODS
+    methods: tuple[str, ...] = tuple(METHODS)
     limit: int | None = None
     """Questions of each benchmark; all if not said."""
 

@@ -16,15 +16,15 @@ import yaml
 
 from builders.steps.injection import Wordings, meant_and_found, wordings
 from builders.steps.trajectories import TrajectoryError, checked
-from builders.verified.build import VERIFIED
-from builders.verified.features import row_to_question
 from evaluators.labels.agreement import Score
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Triple
+from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store.layout import dataset_folder, labeled_files
+from safe_stepwise.store.names import VERIFIED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 from scripts.cli import Parser, run, table
 
@@ -58,19 +58,19 @@ def measured(
 ) -> Iterator[tuple[str, Counter[tuple[str, str | None]], Counter[str | None]]]:
     """For each benchmark: pairs (meant, found), and what was found in unchecked ideal steps."""
     words = read_wordings(options.wordings)
-    folders = sorted((options.verified / VERIFIED / "data").glob("*_labeled"))
-    if not folders:
+    dataset = dataset_folder(options.verified, VERIFIED)
+    if dataset is None or not (files := labeled_files(dataset)):
         raise UserError(f"{options.verified}: holds no {VERIFIED}; give the --output of a build")
-    for folder in folders:
-        benchmark = folder.name.removesuffix("_labeled")
+    for benchmark, paths in files.items():
         pairs: Counter[tuple[str, str | None]] = Counter()
         ideal: Counter[str | None] = Counter()
-        for row in _rows(folder):
-            question = row_to_question(row, benchmark, "")
+        for row in _rows(paths):
+            question = question_of(row, benchmark=benchmark, split="")
             if choice_for("held back", question.id) % SHARE:
                 continue
             try:
-                checker = Checker(question, _triples(row, "reasoning_path"), _triples(row))
+                label = label_of(row)
+                checker = Checker(question, label.reasoning_path, label.knowledge_graph)
             except PlanError:
                 continue
             steps = write_trajectory(checker, options.seed)
@@ -119,15 +119,11 @@ def _row(score: Score, pairs: Counter[tuple[str, str | None]]) -> tuple[object, 
     return (score.name, score.true, f"{score.precision:.3f}", f"{score.recall:.3f}", silent)
 
 
-def _rows(folder: Path) -> Iterator[dict[str, Any]]:
-    for file in sorted(folder.glob("*.parquet")):
+def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    for file in files:
         for row in pq.read_table(file).to_pylist():
             if row["noise_type"] == 0:
                 yield row
-
-
-def _triples(row: dict[str, Any], column: str = "knowledge_graph") -> tuple[Triple, ...]:
-    return tuple(Triple(**triple) for triple in row[column])
 
 
 if __name__ == "__main__":

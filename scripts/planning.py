@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from builders.benchmarks import BENCHMARKS
 from builders.verified.collect import Build, questions
 from builders.verified.estimate import estimate
 from builders.verified.teachers.llm import LLMTeachers
@@ -61,12 +62,9 @@ def foreseen(manifest: Manifest, plans: list[Build], recipe: Recipe | None) -> l
     """
     known = _expectations()
     rows = [_rows(manifest, number, plan) for number, plan in enumerate(plans)]
-    parts = [
-        _verification(plan, number, known["verification"])
-        for plan, number in zip(plans, rows, strict=True)
-    ]
+    parts = [_verification(plan, number) for plan, number in zip(plans, rows, strict=True)]
     if (steps := manifest.verifier_steps) is not None:
-        parts.append(_steps(manifest, known["verifier_steps"]))
+        parts.append(_steps(manifest))
         if recipe is not None:
             learnt = round(steps.composition.rows * (1 - steps.test_share))
             learnt = min(learnt, recipe.filters.rows or learnt)
@@ -122,7 +120,7 @@ def no_refined(manifest: Manifest) -> str | None:
     )
 
 
-def _verification(plan: Build, rows: int, known: Mapping[str, Any]) -> Part:
+def _verification(plan: Build, rows: int) -> Part:
     name, teacher = f"verify {plan.benchmark} {plan.split}", plan.teacher
     if not isinstance(teacher, LLMTeachers):
         return Part(name, rows)
@@ -132,7 +130,7 @@ def _verification(plan: Build, rows: int, known: Mapping[str, Any]) -> Part:
             sum(getattr(of, what) for of in work) for what in ("calls", "prompt", "completion")
         )
         return Part(name, rows, calls, prompt, prompt, reply)
-    return _times(name, rows, known[plan.benchmark])
+    return _times(name, rows, BENCHMARKS[plan.benchmark].EXPECTED["verification"])
 
 
 def _rows(manifest: Manifest, number: int, plan: Build) -> int:
@@ -151,7 +149,7 @@ def _at_hand(plan: Build) -> bool:
     return plan.benchmark == "synthetic" or Path(plan.source).exists()
 
 
-def _steps(manifest: Manifest, known: Mapping[str, Any]) -> Part:
+def _steps(manifest: Manifest) -> Part:
     entry = manifest.verifier_steps
     assert entry is not None
     composition, benchmarks = entry.composition, sorted({b.benchmark for b in manifest.builds})
@@ -162,7 +160,10 @@ def _steps(manifest: Manifest, known: Mapping[str, Any]) -> Part:
     )
     asked |= {name: number for name, (_, number) in (composition.per_benchmark or {}).items()}
     asked = {name: entry.pool or number for name, number in asked.items()}
-    parts = [_times(name, number, known[name]) for name, number in asked.items()]
+    parts = [
+        _times(name, number, BENCHMARKS[name].EXPECTED["verifier_steps"])
+        for name, number in asked.items()
+    ]
     sums = {f: sum(getattr(p, f) for p in parts) for f in ("calls", "prompt", "computed", "reply")}
     return Part("verifier set", composition.rows, **sums)
 

@@ -16,13 +16,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from builders.steps.build import VERIFIER_STEPS
 from builders.steps.build import build as build_steps
 from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
 from builders.steps.refinement import read_refined
 from builders.steps.statistics import StepStatistics
-from builders.verified.build import VERIFIED, build
+from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.statistics import Statistics, libraries
 from builders.verified.teachers import Teachers
@@ -34,6 +33,7 @@ from cards import verifier_steps as steps_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import LOCK, VERIFIED, VERIFIER_STEPS
 from scripts.build_verified import (
     CARDS,
     add_engine_options,
@@ -56,7 +56,6 @@ from scripts.release_parts import (
 from scripts.step_maker import known_maker
 from scripts.teacher import add_teacher_options, known_teacher
 
-LOCK = "release.lock.json"
 """Written last: a folder that has it is complete."""
 
 

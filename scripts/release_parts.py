@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builders.steps.build import VERIFIER_STEPS
 from cards.adapter import adapter as adapter_card
 from cards.base_model import License, license_of, license_of_package
 from safe_stepwise.engines.weights import Model, find_model
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts import evaluate_stepwise, evaluate_verifier
 from scripts.cli import warn
 from scripts.manifest import ADAPTER, Manifest

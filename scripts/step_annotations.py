@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from builders.verified.build import VERIFIED
-from builders.verified.features import row_to_question
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.layout import dataset_folder, parquet_files
+from safe_stepwise.store.names import LABELED, VERIFIED
 
 
 def with_annotations(cases: Sequence[StepCase], folder: Path) -> list[StepCase]:
@@ -47,7 +48,7 @@ def with_annotations(cases: Sequence[StepCase], folder: Path) -> list[StepCase]:
 
 def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    whole = row_to_question(row, question.benchmark, "")
+    whole = question_of(row, benchmark=question.benchmark, split="")
     left = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
     shown = [(p.title, p.text) for p in question.passages]
     if not set(shown) <= set(left) or whole.question != question.question:
@@ -68,8 +69,8 @@ def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Ques
 
 def _rows(folder: Path, benchmark: str, ids: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The rows of these ids, whatever the split, train before validation."""
-    places = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
-    files = [f for p in places for f in sorted(p.glob(f"data/{benchmark}_labeled/*.parquet"))]
+    dataset = dataset_folder(folder, VERIFIED)
+    files = parquet_files(dataset, benchmark + LABELED) if dataset else []
     if not files:
         raise UserError(
             f"{folder}: no {benchmark} rows of {VERIFIED} in it; give the --output of "

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import Category
 
-Origin = Literal["ideal", "injected", "refined"]
 Said = Literal["full", "diagnosis", "guidance"]
 Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
+from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
 
 class Benchmark(Protocol):
-    """What a benchmark's module offers."""
+    """What a benchmark's module offers: all that anyone needs to know of it."""
 
     NAME: str
     LICENSE: str
@@ -21,6 +22,15 @@ class Benchmark(Protocol):
     """BibTeX."""
     HUB_IDS: tuple[str, ...]
     """Hub copies whose rows ``parse`` reads (``namespace/name[:config]``), for help texts."""
+    TELLTALE: str
+    """A field that its rows have and those of the benchmarks above it in `BENCHMARKS` lack."""
+    SCORING: str
+    """Whose official scorer counts: one of `safe_stepwise.scoring.BENCHMARKS`."""
+    CAVEAT: str
+    """What its labels can't tell, beyond what all can't; for the card, "" if nothing."""
+    EXPECTED: Mapping[str, Mapping[str, float]]
+    """Calls and tokens (characters / 4) of one row's ``verification`` by a model, and of making one
+    question's ``verifier_steps``: a trajectory and four errors."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> Question:
         """The Question of one raw row; RowError with the reason when it is unusable."""
@@ -32,3 +42,31 @@ BENCHMARKS: dict[str, Benchmark] = {
     "musique": musique,
     "synthetic": synthetic,
 }
+
+OTHER_BENCHMARK = "try --benchmark"
+"""In a reason that needs no other advice."""
+
+
+def looks_like(row: Mapping[str, Any]) -> str | None:
+    """The benchmark whose tell-tale field the row has, or None.
+
+    >>> looks_like({"question": "?", "paragraphs": []})
+    'musique'
+    """
+    # From the last: a benchmark in another's form has that one's fields and some of its own.
+    told = (name for name, benchmark in reversed(BENCHMARKS.items()) if benchmark.TELLTALE in row)
+    return next(told, None)
+
+
+def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
+    """The Question of a benchmark's raw row.
+
+    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable,
+    or bears the tell-tale field of another benchmark.
+    """
+    other = looks_like(row)
+    if other not in (None, benchmark):
+        raise RowError(
+            f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}"
+        )
+    return BENCHMARKS[benchmark].parse(row, split)

@@ -12,35 +12,6 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 
-# The first of these fields that a row has tells which benchmark it came from.
-_TELLTALE_FIELDS = (
-    ("truth", "synthetic"),
-    ("paragraphs", "musique"),
-    ("evidences", "2wikimultihopqa"),
-    ("level", "hotpotqa"),
-)
-
-OTHER_BENCHMARK = "try --benchmark"
-"""In a reason that needs no other advice."""
-
-
-def looks_like(row: Mapping[str, Any]) -> str | None:
-    """The benchmark whose tell-tale field the row has, or None.
-
-    >>> looks_like({"question": "?", "paragraphs": []})
-    'musique'
-    """
-    return next((name for field, name in _TELLTALE_FIELDS if field in row), None)
-
-
-def refuse_other_benchmark(row: Mapping[str, Any], benchmark: str) -> None:
-    """Raise RowError when the row bears the tell-tale field of another benchmark."""
-    other = looks_like(row)
-    if other is not None and other != benchmark:
-        raise RowError(
-            f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}"
-        )
-
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
     """The first of the named fields that is there and not null, else RowError.

@@ -49,6 +49,16 @@ CITATION = """\
   year = {2022}
 }"""
 HUB_IDS: tuple[str, ...] = ("dgslibisey/MuSiQue", "bdsaglam/musique:answerable")
+TELLTALE = "paragraphs"
+SCORING = "musique"
+CAVEAT = (
+    "A hop that MuSiQue asks in words has that question as its relation, `…` where an "
+    "earlier answer goes; its head is that answer, or the title of the passage."
+)
+EXPECTED: Mapping[str, Mapping[str, float]] = {
+    "verification": {"calls": 9.2, "prompt": 6782, "reply": 1099},
+    "verifier_steps": {"calls": 5, "prompt": 10039, "reply": 1200},
+}
 
 _PARAGRAPH = ("idx", "title", "paragraph_text", "is_supporting")
 _HOP = ("question", "answer", "paragraph_support_idx")
@@ -69,7 +79,6 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> question.kind, question.passages[0].sentences, question.decomposition[0].passage
     ('2hop', ('Oru is a town.', 'It lies in Marn.'), 1)
     """
-    fields.refuse_other_benchmark(row, NAME)
     if not fields.boolean(row.get("answerable", True), "answerable"):
         raise RowError("unanswerable rows of MuSiQue-Full are not supported: use MuSiQue-Ans")
     answer = fields.answer(row)

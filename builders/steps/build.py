@@ -6,8 +6,10 @@ chosen, split by groups of questions, written beside the work and swapped in who
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -16,17 +18,9 @@ import pyarrow as pa
 
 from builders.steps import leakage
 from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import REFUSED, Found, StepsBuild, make, question_key
+from builders.steps.collect import Found, StepsBuild, make, question_key
 from builders.steps.composition import choose, rank
-from builders.steps.features import (
-    CONFIGS,
-    MISSING,
-    PROMPT_COMPLETION,
-    STEPS,
-    config_features,
-    prompt_completion_row,
-    step_row,
-)
+from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refinement import origin_of
@@ -39,9 +33,18 @@ from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import (
+    MISSING,
+    PROMPT_COMPLETION,
+    REFUSED,
+    STEPS,
+    STEPS_RECORD,
+    TEST,
+    TRAIN,
+    VERIFIER_STEPS,
+)
 
-VERIFIER_STEPS = "safe-verifier-steps"
-SPLITS = ("train", "test")
+SPLITS = (TRAIN, TEST)
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README and images by file name, from its statistics and ``dataset_info``."""
@@ -130,7 +133,7 @@ def _write(
         lengths=lengths,
         verified=builds_of(verified.of(plan.benchmarks)),
         files=files,
-        examples=examples(by_config[STEPS]["train"]),
+        examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
         libraries={**libraries(), "matplotlib": installed_version("matplotlib")},
         code_sha256=code_digest(__name__, maker.__module__),
@@ -191,7 +194,7 @@ def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepR
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
         key = question_key(row.question.benchmark, row.question.id)
-        parts["test" if key in test else "train"].append(row)
+        parts[TEST if key in test else TRAIN].append(row)
     return parts
 
 
@@ -221,12 +224,13 @@ def _columns(config: str, row: StepRow) -> dict[str, Any]:
 
 def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:
     """Write the record and the card, put all in place, and only then forget the work."""
+    record = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
     publishing.complete(
         release,
-        "verifier_steps",
+        STEPS_RECORD,
         statistics,
-        lambda records, info: card(records[0], info),
-        lambda record: {config: splits.values() for config, splits in record["files"].items()},
+        lambda _, info: card(record, info),
+        lambda _: {config: splits.values() for config, splits in record["files"].items()},
         config_features,
     )
     folders.swap_in(release, plan.output / VERIFIER_STEPS)

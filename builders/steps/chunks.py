@@ -13,26 +13,17 @@ import pyarrow as pa
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
-from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from builders.work.shards import Asker, read_shard
-from safe_stepwise.records import (
-    Feedback,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    Step,
-    SupportingFact,
-    Triple,
-    identity,
-)
+from safe_stepwise.records import Label, Question, identity
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import feedback_of, question_of, step_of
+from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
 """Part of a shard's identity, hence no option."""
 
-NO_PATH = "no path"
 NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
@@ -61,7 +52,7 @@ class MadeSteps:
     @property
     def settled(self) -> bool:
         """Whether no reply of the maker's model is owed any more."""
-        return not any(one.reason.startswith(FAILED) for one in self.refused)
+        return not any(one.reason.startswith(REQUEST_FAILED) for one in self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +99,7 @@ class StepChunk:
         candidates, passing, content = [], [], []
         for (question, _), made in zip(asked, self._made(asked), strict=True):
             rows, bad = _checked(made.rows)
-            if any(row.origin == "ideal" for row in rows):
+            if any(row.origin == IDEAL for row in rows):
                 passing.append(question.id)
             if ours := refined.get(question.id):
                 rows, more = _checked([*ours, *rows])
@@ -145,14 +136,14 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
         if ids.isdisjoint(part["ids"]):
             continue
         content = json.loads(part["content"])
-        questions = [_question(question) for question in content["questions"]]
+        questions = [question_of(question) for question in content["questions"]]
         for id_, row in zip(part["ids"], content["rows"], strict=True):
             if id_ in ids:
                 yield StepRow(
                     questions[row["question"]],
-                    tuple(Step(**step) for step in row["previous"]),
-                    Step(**row["step"]),
-                    Feedback(**row["feedback"]),
+                    tuple(map(step_of, row["previous"])),
+                    step_of(row["step"]),
+                    feedback_of(row["feedback"]),
                     row["origin"],
                     row["teacher"],
                 )
@@ -253,20 +244,8 @@ def refused_row(row: StepRow, reason: str) -> Refused:
     return Refused(
         question.benchmark,
         question.id,
-        row.feedback.error_type if row.origin != "ideal" else "",
+        row.feedback.error_type if row.origin != IDEAL else "",
         step.number,
         " ".join(reason.split()),
         step.text,
     )
-
-
-def _question(content: dict[str, Any]) -> Question:
-    lists = {
-        "passages": [Passage(p["title"], tuple(p["sentences"]), p["is_gold"])
-                     for p in content["passages"]],
-        "supporting_facts": [SupportingFact(**fact) for fact in content["supporting_facts"]],
-        "evidence": [Triple(**triple) for triple in content["evidence"]],
-        "decomposition": [Hop(**hop) for hop in content["decomposition"]],
-        "aliases": content["aliases"],
-    }  # fmt: skip
-    return Question(**{**content, **{name: tuple(items) for name, items in lists.items()}})

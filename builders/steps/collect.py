@@ -23,15 +23,15 @@ from builders.steps.chunks import (
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
 from builders.steps.refinement import read_refined
-from builders.steps.rows import FAILED, Refused, StepRow
-from builders.verified import features
+from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Engine, Standing, results
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
-REFUSED = "refused.jsonl"
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
 
@@ -119,7 +119,7 @@ def _near_evaluation(verified: VerifiedSet) -> Callable[[StepChunk, Mapping[str,
     def near(chunk: StepChunk, row: Mapping[str, Any]) -> bool:
         if not evaluated or question_key(chunk.benchmark, row["id"]) in ids:
             return bool(evaluated)
-        question = features.row_to_question(row, chunk.benchmark, chunk.split)
+        question = question_of(row, benchmark=chunk.benchmark, split=chunk.split)
         return index.near(leakage.document(question))
 
     return near
@@ -139,7 +139,7 @@ def _refuse(one: Refused, found: Found) -> bytes:
     reason = one.reason.partition(":")[0]
     found.refused[one.error_type, reason] += 1
     found.standing.failed += 1
-    if reason == FAILED:
+    if reason == REQUEST_FAILED:
         found.last_failure = one.reason
     # Half a surrogate pair, which a model may have written, becomes its escape.
     return f"{canonical_json(one)}\n".encode("utf-8", "backslashreplace")

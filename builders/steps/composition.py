@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builders.steps.cover import cover
-from builders.steps.rows import Origin
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import IDEAL, INJECTED, REFINED, Origin
 from safe_stepwise.taxonomy import ERROR_TYPES
 
-IDEAL, REFINED = "ideal", "refined"
 _TYPES = tuple(entry.name for entry in ERROR_TYPES)
 CLASSES = (IDEAL, REFINED, *_TYPES)
 """What rows are counted by: ideal ones, refined ones, injected ones by error type."""
@@ -64,7 +63,7 @@ class Candidate:
     @property
     def row_class(self) -> str:
         """One of `CLASSES`."""
-        return self.error_type if self.origin == "injected" else self.origin
+        return self.error_type if self.origin == INJECTED else self.origin
 
 
 @dataclass(frozen=True, slots=True)

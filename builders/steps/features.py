@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders.steps.rows import ORIGINS, StepRow
+from builders.steps.rows import StepRow
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.names import IDEAL, MISSING, ORIGINS, PROMPT_COMPLETION, REFINED, STEPS
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
 
-STEPS = "steps"
-PROMPT_COMPLETION = "prompt_completion"
-MISSING = "missing_evidence"
 CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING)
 
 Row = dict[str, Any]
@@ -121,5 +119,5 @@ def check_row(row: StepRow) -> None:
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"steps are numbered {numbers}")
     label = row.feedback.error_type
-    if row.origin != "refined" and (row.origin == "ideal") != (label == CORRECT):
+    if row.origin != REFINED and (row.origin == IDEAL) != (label == CORRECT):
         raise ValueError(f"origin {row.origin} with the label {label}")

@@ -29,6 +29,7 @@ from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Passage, Step, StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
+from safe_stepwise.store.names import INJECTED
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 TRIES = 4
@@ -70,9 +71,7 @@ def inject(
             if made is not None:
                 step, feedback = made
                 previous = tuple(ideal[: position - 1])
-                rows.append(
-                    StepRow(checker.question, previous, step, feedback, "injected", teacher)
-                )
+                rows.append(StepRow(checker.question, previous, step, feedback, INJECTED, teacher))
             elif reason:
                 q = checker.question
                 refused.append(Refused(q.benchmark, q.id, error_type.name, position, reason, text))

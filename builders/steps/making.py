@@ -13,6 +13,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
+from safe_stepwise.store.names import IDEAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def ideal_rows(
 ) -> list[StepRow]:
     """One row a step of a trajectory that was passed."""
     return [
-        StepRow(question, tuple(steps[:n]), step, verdict, "ideal", teacher)
+        StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
         for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
     ]
 

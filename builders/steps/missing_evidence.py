@@ -18,6 +18,7 @@ from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step
 from safe_stepwise.steps import StepError, format_step
+from safe_stepwise.store.names import INJECTED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 
@@ -48,7 +49,7 @@ def without_evidence(
         return []
     less = replace(question, passages=passages)
     feedback = _feedback(item, question, step.text)
-    return [StepRow(less, previous, step, feedback, "injected", teacher)]
+    return [StepRow(less, previous, step, feedback, INJECTED, teacher)]
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.steps.making import ideal_rows, refusal
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.replies import (
@@ -33,7 +31,7 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import FAILED, Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.trajectories import TrajectoryError, checked, trusted
 from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
@@ -45,11 +43,14 @@ from safe_stepwise.engines.base import Completion, EngineError, Request, Samplin
 from safe_stepwise.engines.client import Client
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
+from safe_stepwise.store.progress import requests_and_tokens
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
@@ -142,13 +143,11 @@ class ModelMaker:
 
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
-        a, accounts = self.client.total(), self.client.accounts
+        accounts = self.client.accounts
         done = {role: accounts[role].answered + accounts[role].hits for role in accounts}
         return (
             f"trajectories {done.get('trajectory', 0)} errors {done.get('inject', 0)}; "
-            f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
-            f"tokens {tqdm.format_sizeof(a.prompt)} in (of which cached "
-            f"{tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
+            f"{requests_and_tokens(self.client.total())}"
         )
 
     def close(self) -> None:
@@ -251,7 +250,7 @@ class _Asking:
             where = (q.benchmark, q.id, target.error_type, target.position)
             return Refused(*where, str(error), error.text)
         previous = tuple(steps[: target.position - 1])
-        return StepRow(q, previous, step, feedback, "injected", self.name)
+        return StepRow(q, previous, step, feedback, INJECTED, self.name)
 
     async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
         reply = await self._ask(injection_request(self.question, steps, target))
@@ -283,7 +282,7 @@ class _Asking:
             reply = await self.client.ask(request)
         except EngineError as error:
             self.replies["failed"] += 1
-            raise _NotKept(f"{FAILED}: {one_line(str(error))}") from None
+            raise _NotKept(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
         self.replies["cut"] += reply.finish == "length"
         return reply
 
@@ -302,7 +301,7 @@ def trajectory_request(question: Question, label: Label) -> Request:
         # Of a path that breaks off, only what a passage states can be read there.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
-    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", question)
+    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", Scene(question))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -319,7 +318,7 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         position=target.position,
         kind=target.kind,
     )
-    return Request(messages, REPLACING, INJECT.schema, "inject", question)
+    return Request(messages, REPLACING, INJECT.schema, "inject", Scene(question))
 
 
 def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:

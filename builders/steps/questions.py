@@ -18,10 +18,13 @@ from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
-from builders.verified.features import SPLITS, verified_folder
+from builders.verified.features import SPLITS
 from builders.work import folders
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store.layout import dataset_folder, parquet_files
+from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
 
 NONE = NOISE_TYPES.index("none")
 Row = dict[str, Any]
@@ -51,11 +54,16 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
 
     Raises ``UserError`` if it is not there, holds other columns, or is of another version.
     """
-    found = verified_folder(folder, "statistics", "data")
+    found = dataset_folder(folder, VERIFIED)
+    if found is None or not (found / STATISTICS).is_dir():
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
+            f"--output {folder}"
+        )
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
         for file, record in zip(
-            sorted((found / "statistics").glob("*.json")),
+            sorted((found / STATISTICS).glob("*.json")),
             folders.read_statistics(found),
             strict=True,
         )
@@ -87,7 +95,7 @@ def rows(
 
     Of ``pool``, the first by a draw.
     """
-    files = sorted((verified.folder / "data" / f"{benchmark}_labeled").glob(f"{split}-*.parquet"))
+    files = parquet_files(verified.folder, benchmark + LABELED, split)
     drawn = None if pool is None else _drawn(files, pool, seed, unverifiable)
     for file in files:
         with pq.ParquetFile(file) as content:
@@ -107,9 +115,9 @@ def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
 def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
     """The questions of every benchmark's evaluation sample."""
     for benchmark in dict.fromkeys(build["benchmark"] for build in verified.builds):
-        for file in sorted((verified.folder / "data" / f"{benchmark}_eval").glob("*.parquet")):
+        for file in parquet_files(verified.folder, benchmark + EVAL):
             for row in pq.read_table(file).to_pylist():
-                yield features.row_to_question(row, benchmark, "validation")
+                yield question_of(row, benchmark=benchmark, split=VALIDATION)
 
 
 def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question, Label]:
@@ -123,15 +131,13 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
         raise ValueError(f"more than {PASSAGES} gold passages")
     cut = with_ten_passages({**row, "passages": numbered}, seed)
     places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
-    question = features.row_to_question(cut, benchmark, split)
-    label = Label(
-        NOISE_TYPES[row["noise_type"]],
-        row["explanation"],
-        tuple(_moved(Triple(**t), places) for t in row["reasoning_path"]),
-        tuple(_moved(Triple(**t), places) for t in row["knowledge_graph"]),
-        row["teacher"],
+    label = label_of(row)
+    moved = replace(
+        label,
+        reasoning_path=tuple(_moved(triple, places) for triple in label.reasoning_path),
+        knowledge_graph=tuple(_moved(triple, places) for triple in label.knowledge_graph),
     )
-    return question, label
+    return question_of(cut, benchmark=benchmark, split=split), moved
 
 
 def _moved(triple: Triple, places: Mapping[int, int]) -> Triple:
@@ -156,7 +162,7 @@ def _wanted(rows: Any, unverifiable: bool) -> Any:
 
 def _check_columns(folder: Path) -> None:
     expected: pa.Schema = features.labeled_features().arrow_schema
-    for file in sorted((folder / "data").glob("*_labeled/*.parquet")):
+    for file in parquet_files(folder, f"*{LABELED}"):
         try:
             schema = pq.read_schema(file)
         except (OSError, pa.ArrowException) as error:

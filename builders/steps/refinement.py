@@ -32,8 +32,6 @@ from builders.steps.questions import (
     splits_of,
 )
 from builders.steps.rows import Refused, StepRow
-from builders.verified import features
-from builders.work import folders
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import EngineError
@@ -50,9 +48,13 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, Trajectory, canonical_json
+from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
+from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.progress import requests
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 ANNOTATIONS = "annotations"
@@ -156,7 +158,7 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    with folders.exclusive(plan.output):
+    with locks.exclusive(plan.output):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
         kept = [one for one in made if isinstance(one, StepRow)]
@@ -236,7 +238,7 @@ def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterato
     known = {(question.benchmark, question.id) for question in evaluated}
     for benchmark, pool in _pools(plan, verified).items():
         for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
-            whole = features.row_to_question(row, benchmark, TRAIN)
+            whole = question_of(row, benchmark=benchmark, split=TRAIN)
             if (benchmark, row["id"]) in known or index.near(leakage.document(whole)):
                 mined.questions["kept out"] += 1
                 continue
@@ -300,12 +302,8 @@ async def _trajectories(
 
 
 def _progress(mined: Mined, clients: Sequence[Client]) -> str:
-    accounts = [client.total() for client in clients]
-    return (
-        f"cases {len(mined.cases)} ({mined.rate:.1%}); requests: "
-        f"done {sum(a.answered for a in accounts)} cached {sum(a.hits for a in accounts)} "
-        f"failed {sum(a.failed for a in accounts)} owed {sum(a.owed for a in accounts)}"
-    )
+    asked = requests(client.total() for client in clients)
+    return f"cases {len(mined.cases)} ({mined.rate:.1%}); {asked}"
 
 
 # ---------------------------------------------------------------------------------------- teaching
@@ -356,7 +354,7 @@ async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
-    asked = replace(request, question=q, previous=case.previous, step=case.step)
+    asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
     return parse_feedback((await teacher.ask(asked)).text)
 
 
@@ -441,7 +439,7 @@ def line_of(row: StepRow) -> str:
     content = {
         "benchmark": row.question.benchmark,
         "split": row.question.split,
-        "question": features.question_to_row(row.question),
+        "question": question_row(row.question),
         "previous": [asdict(step) for step in row.previous],
         "step": asdict(row.step),
         "feedback": asdict(row.feedback),
@@ -504,10 +502,10 @@ def _row_of(content: Mapping[str, Any]) -> StepRow:
     if content["origin"] != "refined":
         raise ValueError(f"origin {content['origin']!r}")
     return StepRow(
-        features.row_to_question(content["question"], content["benchmark"], content["split"]),
-        tuple(Step(**step) for step in content["previous"]),
-        Step(**content["step"]),
-        Feedback(**content["feedback"]),
+        question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
+        tuple(map(step_of, content["previous"])),
+        step_of(content["step"]),
+        feedback_of(content["feedback"]),
         "refined",
         content["teacher"],
     )

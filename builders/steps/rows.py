@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from safe_stepwise.records import Feedback, Question, Step, identity
-
-Origin = Literal["ideal", "injected", "refined"]
-ORIGINS: tuple[Origin, ...] = get_args(Origin)
-FAILED = "the request failed"
-"""Clause of refusals that another run may turn into rows."""
+from safe_stepwise.store.names import Origin
 
 
 @dataclass(frozen=True, slots=True)

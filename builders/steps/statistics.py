@@ -10,8 +10,9 @@ from typing import Any
 from builders.steps.composition import Composition
 from builders.steps.features import step_row
 from builders.steps.lengths import Lengths
-from builders.steps.rows import ORIGINS, StepRow
+from builders.steps.rows import StepRow
 from builders.work.parquet import SplitFiles
+from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS
 from safe_stepwise.taxonomy import TAXONOMY, category
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -102,8 +103,8 @@ def builds_of(builds: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
     """Three rows for a card: an ideal one, two injected ones of different types."""
-    ideal = [row for row in rows if row.origin == "ideal" and row.step.kind != "Final Answer"]
-    injected = [row for row in rows if row.origin == "injected"]
+    ideal = [row for row in rows if row.origin == IDEAL and row.step.kind != "Final Answer"]
+    injected = [row for row in rows if row.origin == INJECTED]
     first = injected[:1]
     other = [r for r in injected if category(_type(r)) != category(_type(first[0]))] or [
         r for r in injected if _type(r) != _type(first[0])

@@ -62,6 +62,5 @@ def _well_formed(step: Step) -> None:
 
 
 def _answered(question: Question, steps: Sequence[Step]) -> None:
-    accepted = [question.answer, *question.aliases]
-    if exact_match(final_answer(steps[-1]), accepted, question.benchmark) < 1:
+    if exact_match(final_answer(steps[-1]), question.accepted) < 1:
         raise TrajectoryError("the answer is no exact match")

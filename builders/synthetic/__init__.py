@@ -28,30 +28,33 @@ has no annotations and no gold passages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from builders.synthetic.creation import make_world
 from builders.synthetic.draft import Draft
-from builders.synthetic.entities import one
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import NAME, parse, to_row
-from builders.synthetic.world import World
+from builders.synthetic.world import World, one
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 
 __all__ = [
     "BLOCK",
+    "CAVEAT",
     "CITATION",
+    "EXPECTED",
     "HOMEPAGE",
     "HUB_IDS",
     "LICENSE",
     "NAME",
     "NOISE_SHARES",
+    "SCORING",
+    "TELLTALE",
     "Spec",
     "generate",
     "parse",
@@ -63,6 +66,13 @@ LICENSE = "cc0-1.0"
 HOMEPAGE = ""
 CITATION = ""
 HUB_IDS: tuple[str, ...] = ()
+TELLTALE = "truth"
+SCORING = "synthetic"
+CAVEAT = ""
+EXPECTED: Mapping[str, Mapping[str, float]] = {  # not measured: about as the others
+    "verification": {"calls": 9.0, "prompt": 6000, "reply": 1000},
+    "verifier_steps": {"calls": 5, "prompt": 9600, "reply": 1200},
+}
 
 BLOCK = 200
 """Rows that share one world."""

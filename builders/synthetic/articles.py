@@ -5,21 +5,10 @@ Text is made from facts alone, so noise is made by writing an article from chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
-from builders.synthetic.entities import Day, Entity, one, order_of, start_year, text_of
+from builders.synthetic.world import Article, Day, Entity, one, order_of, start_year, text_of
 from builders.synthetic.writer import PROSE, Writer
-
-
-@dataclass(frozen=True, slots=True)
-class Article:
-    """An entity's text; ``states`` maps (head's key, relation) to the sentence that says so."""
-
-    title: str
-    sentences: tuple[str, ...]
-    states: dict[tuple[int, str], int]
-    mentions: frozenset[int]
 
 
 def write_article(e: Entity, rng: Random) -> Article:

@@ -6,17 +6,16 @@ from dataclasses import replace
 from random import Random
 
 from builders.synthetic.articles import write_article
-from builders.synthetic.entities import Entity, Value, one, start_year, text_of
 from builders.synthetic.namesakes import add_namesakes
 from builders.synthetic.people import add_people
 from builders.synthetic.places import add_organisations, add_places
 from builders.synthetic.works import add_works
-from builders.synthetic.world import World
+from builders.synthetic.world import Entity, Value, World, one, start_year, text_of
 
 
 def make_world(rng: Random) -> World:
     """A world drawn from ``rng``, every article written."""
-    world = World(rng)
+    world = World(rng, write_article)
     add_places(world)
     add_organisations(world)
     add_people(world)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from builders.synthetic.articles import Article, write_article
-from builders.synthetic.entities import Entity, Value, copy_of, start_year, text_of
-from builders.synthetic.world import World
+from builders.synthetic.world import Article, Entity, Value, World, copy_of, start_year, text_of
 from safe_stepwise.records import NoiseType
 
 DATES = {"date of birth", "date of death", "publication date", "inception"}
@@ -53,7 +51,7 @@ class Draft:
         """The row's own article of an altered entity, else the world's."""
         if e.key not in self.articles:
             known = None if e.key in self.altered else self.world.articles.get(e.key)
-            self.articles[e.key] = known or write_article(self.altered.get(e.key, e), self.rng)
+            self.articles[e.key] = known or self.world.write(self.altered.get(e.key, e), self.rng)
         return self.articles[e.key]
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-
-from builders.synthetic.entities import Entity, one, start_year, text_of
-from builders.synthetic.people import CREATORS, add_person
+from builders.synthetic.people import CREATORS, add_person, hatnote
 from builders.synthetic.places import add_town
 from builders.synthetic.works import add_work
-from builders.synthetic.world import World
+from builders.synthetic.world import Entity, World, one, start_year, text_of
 
 _SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", "economist")
 _EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")
@@ -66,14 +63,3 @@ def _namesake(world: World, p: Entity, occupation: str) -> None:
         if rng.random() < 0.4:
             p.asides.append(hatnote(rng, other))
     p.alikes.append((mode, other))
-
-
-def hatnote(rng: Random, other: Entity) -> str:
-    """The line that tells an article's subject apart from its namesake ``other``."""
-    return one(
-        rng,
-        (
-            f"Not to be confused with the {other.occupation} {other.name}.",
-            f"For the {other.occupation} of the same name, see {other.title}.",
-        ),
-    )

@@ -6,20 +6,10 @@ import re
 from collections.abc import Callable
 
 from builders.synthetic.draft import DATES, KIN, Draft, Link, choose_gold, label_of, say, walk
-from builders.synthetic.entities import (
-    Day,
-    Entity,
-    Value,
-    copy_of,
-    one,
-    order_of,
-    start_year,
-    text_of,
-)
-from builders.synthetic.namesakes import hatnote
-from builders.synthetic.people import CREATORS
+from builders.synthetic.people import CREATORS, hatnote
 from builders.synthetic.questions import answer_chain, winner
 from builders.synthetic.wording import load
+from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
 
 _BESIDE: dict[str, list[str]] = load("noise.yaml")["beside"]
 _FUNCTIONAL = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from builders.synthetic.entities import Entity, one
-from builders.synthetic.names import COUNTRIES, REGIONS, TOWNS
-from builders.synthetic.world import World
+from builders.synthetic.world import Entity, World, one
+
+TOWNS = ("stad", "wick", "mouth", "oru", "holm", "haven", "ville", "ona", "bridge", "imar", "feld")
+COUNTRIES = (("ia", "ian"), ("land", "landic"), ("or", "orese"), ("istan", "istani"), ("o", "oan"))
+REGIONS = ("Province", "County", "Region", "District")
 
 
 def add_places(world: World) -> None:

@@ -7,9 +7,8 @@ from random import Random
 from typing import Any
 
 from builders.synthetic.draft import DATES, KIN, Draft, Link, choose_gold, label_of, say, walk
-from builders.synthetic.entities import Entity, Value, one, order_of, text_of
 from builders.synthetic.wording import load
-from builders.synthetic.world import World
+from builders.synthetic.world import Entity, Value, World, one, order_of, text_of
 from safe_stepwise.records import NoiseType
 
 _WORDING: dict[str, Any] = load("questions.yaml")

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from builders.benchmarks import fields as read
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, NoiseType, Passage, Question, SupportingFact, Triple
+from safe_stepwise.store.codec import question_row
 
 NAME = "synthetic"
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
     """The plain JSON object of a row, truth included; ``parse`` reads it back."""
-    evidence = [{"head": t.head, "relation": t.relation, "tail": t.tail} for t in question.evidence]
-    return {
-        "id": question.id,
-        "question": question.question,
-        "answer": question.answer,
-        "aliases": list(question.aliases),
-        "kind": question.kind,
-        "hops": question.hops,
-        "passages": [asdict(p) | {"sentences": list(p.sentences)} for p in question.passages],
-        "supporting_facts": [asdict(fact) for fact in question.supporting_facts],
-        "evidence": evidence,
-        "decomposition": [asdict(hop) for hop in question.decomposition],
-        "truth": truth,
-    }
+    return {**question_row(question), "truth": truth}
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
@@ -39,7 +27,6 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> parse(to_row(question, truth), "validation") == question
     True
     """
-    read.refuse_other_benchmark(row, NAME)
     passages = _passages(read.require(row, "passages"))
     sentences = {p.title: len(p.sentences) for p in passages}
     facts = tuple(

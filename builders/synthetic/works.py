@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from builders.synthetic.entities import Entity, Value, one, order_of, start_year
-from builders.synthetic.names import ALBUM_TITLES, BOOK_TITLES, FILM_TITLES, SONG_TITLES
-from builders.synthetic.world import World
+from builders.synthetic.world import Entity, Value, World, one, order_of, start_year
 
+FILM_TITLES = (
+    "The {n} of {a}", "{a} and the {n}", "Return to {a}", "{a} {b}", "The {n} in {a}", "{a}",
+    "The Last {n} of {a}", "Goodbye, {a}", "{a}'s {n}", "The {a} {n}",
+)  # fmt: skip
+SONG_TITLES = ("Sing for {a}", "{a} in Blue", "Oh {a}", "The {n} and {a}", "{a} Road", "Dear {a}")
+ALBUM_TITLES = ("The {a} Sessions", "Songs from {a}", "{a} {n}", "Live in {a}", "{n} for {a}")
+BOOK_TITLES = ("The {n} of {a}", "A History of {a}", "{a}: A Life", "The {a} {n}", "{a}'s {n}")
 _GENRES = ("drama", "comedy", "crime", "silent", "romantic", "war", "thriller", "musical")
 
 

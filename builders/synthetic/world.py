@@ -1,12 +1,61 @@
-"""The world that one block of questions is about."""
+"""The made-up world: its entities with their facts, how they are named, how values are written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
+from typing import NamedTuple, TypeVar
 
-from builders.synthetic.articles import Article
-from builders.synthetic.entities import Day, Entity, Value, one
-from builders.synthetic.names import Namer
+T = TypeVar("T")
+
+
+class Day(NamedTuple):
+    """A calendar day that is always written the same way."""
+
+    year: int
+    month: int
+    day: int
+    month_first: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Entity:
+    """Something with an article.
+
+    ``name`` is how others mention it, ``title`` heads its article, ``alikes`` are its namesakes
+    with the way to tell them apart, ``since`` stands in for the first year where no fact tells it.
+    """
+
+    key: int
+    kind: str
+    name: str
+    title: str
+    facts: dict[str, list[Value]] = field(default_factory=dict)
+    short: str = ""
+    full: str = ""
+    female: bool = False
+    occupation: str = ""
+    demonym: str = ""
+    works: list[tuple[str, Entity]] = field(default_factory=list)
+    alikes: list[tuple[str, Entity]] = field(default_factory=list)
+    asides: list[str] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    since: int = 1920
+
+
+Value = Entity | Day | str
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """An entity's text; ``states`` maps (head's key, relation) to the sentence that says so."""
+
+    title: str
+    sentences: tuple[str, ...]
+    states: dict[tuple[int, str], int]
+    mentions: frozenset[int]
+
 
 KINDS = (
     "person",
@@ -22,13 +71,108 @@ KINDS = (
     "label",
     "award",
 )
+_ONSETS = (
+    "b", "br", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "kv", "l", "m", "n", "p", "pl",
+    "qu", "r", "s", "sk", "st", "sv", "t", "th", "tr", "v", "vr", "w", "y", "z", "š",
+)  # fmt: skip
+_VOWELS = ("a", "e", "i", "o", "u", "a", "e", "o", "ae", "ei", "é", "ö", "á")
+_CODAS = ("l", "n", "r", "s", "m", "v", "d", "k", "lm", "rn", "st", "nd", "rv", "x", "th", "sk")
+_OPEN = tuple(o + v for o in _ONSETS for v in _VOWELS)
+_CLOSED = tuple(o + v + c for o in _ONSETS for v in _VOWELS[:8] for c in _CODAS)
+_MALE = ("an", "or", "ek", "is", "o", "emund", "ar", "vin", "ius", "ric")
+_FEMALE = ("a", "ela", "ine", "itha", "ora", "ya", "isse", "una", "elle", "ia")
+_NOUNS = (
+    "Lantern", "Orchard", "Harbour", "Winter", "Mirror", "Garden", "Ferry", "Clock", "Bridge",
+    "Widow", "Letter", "Stranger", "Island", "Well", "Piano", "Sparrow", "Quarry", "Wedding",
+)  # fmt: skip
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
 
 
-class World:
-    """Entities and their articles. ``makers`` are the people of each trade that makes works."""
+def one(rng: Random, options: Sequence[T]) -> T:
+    """A uniform draw, several times faster than ``rng.choice``."""
+    return options[int(rng.random() * len(options))]
+
+
+def text_of(value: Value) -> str:
+    """How a value is written in running text and in annotations.
+
+    >>> text_of(Day(1901, 3, 12)), text_of(Day(1901, 3, 12, True)), text_of("1954")
+    ('12 March 1901', 'March 12, 1901', '1954')
+    """
+    if isinstance(value, Day):
+        month = MONTHS[value.month - 1]
+        if value.month_first:
+            return f"{month} {value.day}, {value.year}"
+        return f"{value.day} {month} {value.year}"
+    return value.name if isinstance(value, Entity) else value
+
+
+def order_of(value: Value) -> tuple[int, int, int]:
+    """A date or year as something that sorts."""
+    if isinstance(value, Day):
+        return value.year, value.month, value.day
+    return int(text_of(value)), 0, 0
+
+
+def start_year(e: Entity) -> int:
+    """The year an entity came to be: birth, publication, founding."""
+    for relation in ("date of birth", "publication date", "inception"):
+        if relation in e.facts:
+            return order_of(e.facts[relation][0])[0]
+    return e.since
+
+
+def copy_of(e: Entity) -> Entity:
+    """A copy whose facts can be changed without touching the world."""
+    return replace(
+        e,
+        facts=dict(e.facts),
+        works=list(e.works),
+        asides=list(e.asides),
+        incidents=list(e.incidents),
+    )
+
+
+class Namer:
+    """Invents names syllable by syllable, never a word twice in a world; resemblance is chance."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
+        self.used: set[str] = set()
+
+    def word(self, endings: Sequence[str], long: bool = False) -> str:
+        while True:
+            rng = self.rng
+            stem = one(rng, _OPEN) + one(rng, _CLOSED) if long else one(rng, _CLOSED)
+            word = (stem + one(rng, endings)).capitalize()
+            # A first half that two words share would let stem matching take one for the other.
+            if len(word) > 4 and word[:5] not in self.used:
+                self.used.add(word[:5])
+                return word
+
+    def given(self, female: bool) -> str:
+        return (one(self.rng, _CLOSED) + one(self.rng, _FEMALE if female else _MALE)).capitalize()
+
+    def title(self, patterns: Sequence[str]) -> str:
+        pattern = one(self.rng, patterns)
+        second = self.word(("",), long=True) if "{b}" in pattern else ""
+        return pattern.format(
+            a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, _NOUNS)
+        )
+
+
+class World:
+    """Entities and their articles. ``makers`` are the people of each trade that makes works.
+
+    ``write`` makes an article of an entity.
+    """
+
+    def __init__(self, rng: Random, write: Callable[[Entity, Random], Article]) -> None:
+        self.rng = rng
+        self.write = write
         self.names = Namer(rng)
         self.by_kind: dict[str, list[Entity]] = {kind: [] for kind in KINDS}
         self.entities: list[Entity] = []

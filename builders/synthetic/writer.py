@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from builders.synthetic.entities import Entity, Value, one, order_of, start_year, text_of
 from builders.synthetic.wording import load
+from builders.synthetic.world import Entity, Value, one, order_of, start_year, text_of
 
 PROSE: dict[str, list[str]] = load("prose.yaml")
 

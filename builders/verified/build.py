@@ -23,14 +23,24 @@ from builders.verified import features
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
-from builders.verified.features import NOISE_LABELS as NOISE_LABELS
-from builders.verified.features import VERIFIED as VERIFIED
 from builders.verified.statistics import Evaluation, Kind, Source, Statistics, libraries
 from builders.work import folders, publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.names import (
+    EVAL,
+    LABELED,
+    NOISE_LABELS,
+    README,
+    REJECTS,
+    STATISTICS,
+    TEST,
+    VALIDATION,
+    VERIFIED,
+)
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
@@ -122,13 +132,13 @@ def _write(plan: Build, done: Collected, release: Path) -> _Written:
         counts.update(zip(table.column("kind").to_pylist(), types, strict=True))
         verified = table.filter(pc.equal(numbers, NOISE_TYPES.index("none")))
         writers[VERIFIED, name].add(verified)
-        writers[VERIFIED, f"{name}_labeled"].add(table)
+        writers[VERIFIED, name + LABELED].add(table)
         writers[NOISE_LABELS, name].add(table)
-        if plan.split == "validation":
+        if plan.split == VALIDATION:
             sample.offer(verified)
-    if plan.split == "validation":
+    if plan.split == VALIDATION:
         schema = features.question_features().arrow_schema
-        writers[VERIFIED, f"{name}_eval"].add(pa.Table.from_pylist(sample.rows(), schema=schema))
+        writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(sample.rows(), schema=schema))
     files: dict[str, dict[str, SplitFiles]] = {dataset: {} for dataset in DATASETS}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
@@ -140,14 +150,14 @@ def _splits(plan: Build, dataset: str) -> dict[str, str]:
     name = plan.benchmark
     if dataset == NOISE_LABELS:
         return {name: plan.split}
-    evaluation = {f"{name}_eval": "test"} if plan.split == "validation" else {}
-    return {name: plan.split, f"{name}_labeled": plan.split, **evaluation}
+    evaluation = {name + EVAL: TEST} if plan.split == VALIDATION else {}
+    return {name: plan.split, name + LABELED: plan.split, **evaluation}
 
 
 def _features(dataset: str, config: str) -> Any:
     if dataset == NOISE_LABELS:
         return features.noise_label_features()
-    if config.endswith("_labeled"):
+    if config.endswith(LABELED):
         return features.labeled_features()
     return features.question_features()
 
@@ -160,8 +170,8 @@ def _statistics(plan: Build, source: Source, done: Collected, written: _Written)
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
     evaluation = None
-    if plan.split == "validation":
-        rows = written.files[VERIFIED][f"{plan.benchmark}_eval"].rows
+    if plan.split == VALIDATION:
+        rows = written.files[VERIFIED][plan.benchmark + EVAL].rows
         evaluation = Evaluation(plan.evaluation_size, rows, written.sample.left_out)
     benchmark = BENCHMARKS[plan.benchmark]
     return Statistics(
@@ -185,6 +195,7 @@ def _statistics(plan: Build, source: Source, done: Collected, written: _Written)
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
+        caveat=benchmark.CAVEAT,
         libraries=libraries(),
         code_sha256=code_of(plan.benchmark, plan.teacher.name),
     )
@@ -202,7 +213,7 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
     merged, name = dataset / "merged", dataset.name
     folders.link_tree(plan.output / name, merged)
     for config, split in _splits(plan, name).items():
-        for old in (merged / "data" / config).glob(f"{split}-*.parquet"):
+        for old in parquet_files(merged, config, split):
             old.unlink()
     for new in sorted((dataset / "new").glob("*/*.parquet")):
         target = merged / "data" / new.parent.name / new.name
@@ -210,9 +221,9 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
         new.rename(target)
     publishing.complete(
         merged,
-        f"{plan.benchmark}-{plan.split}",
+        f"{STATISTICS}/{plan.benchmark}-{plan.split}.json",
         statistics,
-        lambda builds, info: {"README.md": card(builds, info).encode()},
+        lambda builds, info: {README: card(builds, info).encode()},
         lambda build: {config: [files] for config, files in build["files"][name].items()},
         functools.partial(_features, name),
     )
@@ -220,9 +231,9 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
 
 def _publish_rejects(plan: Build) -> None:
     """Put this build's rejects in the place of those of an earlier build of the same split."""
-    target, ours = plan.output / "rejects.jsonl", (plan.benchmark, plan.split)
+    target, ours = plan.output / REJECTS, (plan.benchmark, plan.split)
     lines = target.read_bytes().splitlines(keepends=True) if target.exists() else []
     records = [(line, json.loads(line)) for line in lines]
     others = [line for line, row in records if (row["benchmark"], row["split"]) != ours]
-    new = (plan.work / "rejects.jsonl").read_bytes()
+    new = (plan.work / REJECTS).read_bytes()
     publishing.publish_lines(target, b"".join([*others, new]))

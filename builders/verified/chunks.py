@@ -12,16 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import BENCHMARKS, parse_row
 from builders.benchmarks.sources import RawRow, decode
 from builders.synthetic import Spec, generate
-from builders.verified.features import label_to_row, question_sha256, question_to_row
+from builders.verified.features import question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import verify
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Label, Question, canonical_json
 from safe_stepwise.store import event_loop
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import label_row, question_row
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
@@ -101,8 +102,8 @@ class Chunk:
             {
                 "index": index,
                 "question_sha256": question_sha256(question.question),
-                **question_to_row(question),
-                **label_to_row(label),
+                **question_row(question),
+                **label_row(label),
             }
             for (index, question), label in zip(questions, labels, strict=True)
         ]
@@ -123,14 +124,13 @@ class Chunk:
         if isinstance(self.rows, Synthetic):
             made = generate(self.rows.spec, self.start, self.start + self.rows.rows, self.split)
             return list(enumerate(question for question, _ in made)), []
-        parse = BENCHMARKS[self.benchmark].parse
         questions: list[tuple[int, Question]] = []
         rejects: list[Reject] = []
         for index, raw in enumerate(self.rows):
             content: Any = None
             try:
                 content = decode(raw)
-                questions.append((index, parse(content, self.split)))
+                questions.append((index, parse_row(content, self.benchmark, self.split)))
             except RowError as error:
                 row = raw.payload if content is None else content
                 rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))

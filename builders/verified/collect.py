@@ -10,12 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from builders.benchmarks import sources
-from builders.benchmarks.fields import OTHER_BENCHMARK
+from builders.benchmarks import OTHER_BENCHMARK, sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
-from builders.verified.features import SPLITS as SPLITS
 from builders.verified.statistics import Source
 from builders.verified.teachers import Teachers
 from builders.work.executors import Engine, Standing, results
@@ -24,6 +22,7 @@ from builders.work.shards import Shard
 from builders.work.slurm import Slurm
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
+from safe_stepwise.store.names import REJECTS
 
 EVALUATION_SIZE = 1_000
 
@@ -131,7 +130,7 @@ def collect(plan: Build, done: Collected) -> None:
     engine = Engine(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     seen: dict[str, str] = {}
     found = results(work, engine, functools.partial(_total, plan), done.standing)
-    with (plan.work / "rejects.jsonl").open("wb") as rejects, closing(found):
+    with (plan.work / REJECTS).open("wb") as rejects, closing(found):
         for job, shard in found:
             dropped = _duplicates(job, shard.summary, seen)
             left_out = sorted([*shard.summary.rejects, *dropped], key=lambda reject: reject.index)
@@ -192,6 +191,6 @@ def _line(plan: Build, reject: Reject) -> bytes:
 
 def _cannot_go_on(reject: Reject) -> UserError:
     id_ = "" if reject.id is None else f" (id {reject.id})"
-    mend = "mend the row, or run with --on-error keep to put such rows into rejects.jsonl"
+    mend = f"mend the row, or run with --on-error keep to put such rows into {REJECTS}"
     is_mended = OTHER_BENCHMARK in reject.reason
     return UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else f'; {mend}'}")

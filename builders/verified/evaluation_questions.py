@@ -23,12 +23,11 @@ from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
-from builders.benchmarks import BENCHMARKS, fields, sources
+from builders import synthetic
+from builders.benchmarks import BENCHMARKS, fields, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
-from builders.verified import features
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
-from builders.verified.features import VERIFIED, verified_folder
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import (
     Hop,
@@ -38,10 +37,11 @@ from safe_stepwise.records import (
     Triple,
     identity,
 )
+from safe_stepwise.scoring import CUSTOM
+from safe_stepwise.store import codec
+from safe_stepwise.store.layout import dataset_folder, parquet_files
+from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 
-CUSTOM = "custom"
-"""The benchmark of rows that are of none."""
-TEST = "test"
 _AT_ONCE = 200
 """Rows that are read at a time."""
 T = TypeVar("T")
@@ -141,8 +141,13 @@ def without_passage(question: Question, number: int) -> Question:
 def _of_folder(
     folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int
 ) -> Questions:
-    data = verified_folder(folder, "data") / "data"
-    there = {name: _files(data, name, split) for name in BENCHMARKS}
+    dataset = dataset_folder(folder, VERIFIED)
+    if dataset is None:
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; give a folder of python -m scripts.build_verified, "
+            "a file, or a Hub dataset"
+        )
+    there = {name: parquet_files(dataset, _config(name, split), split) for name in BENCHMARKS}
     chosen = list(benchmarks) or [name for name, files in there.items() if files]
     lacking = [name for name in chosen if not there.get(name)]
     if lacking or not chosen:
@@ -153,27 +158,26 @@ def _of_folder(
             if split == TEST
             else "give another --split"
         )
-        raise UserError(f"{data.parent}: holds no {what}{of}; {mend}")
+        raise UserError(f"{dataset}: holds no {what}{of}; {mend}")
     questions: list[Question] = []
     digest = hashlib.sha256()
     for name in chosen:
         rows = (row for file in there[name] for row in pq.read_table(file).to_pylist())
         for row in islice(rows, limit):
             cut = row if split == TEST else with_ten_passages(row, seed)
-            questions.append(features.row_to_question(cut, name, _split_of(split)))
+            questions.append(codec.question_of(cut, benchmark=name, split=_split_of(split)))
         for file in there[name]:
             digest.update(file.read_bytes())
     return Questions(tuple(questions), VERIFIED, digest.hexdigest(), split)
 
 
-def _files(data: Path, benchmark: str, split: str) -> list[Path]:
-    config = f"{benchmark}_eval" if split == TEST else benchmark
-    return sorted((data / config).glob(f"{split}-*.parquet"))
+def _config(benchmark: str, split: str) -> str:
+    return benchmark + EVAL if split == TEST else benchmark
 
 
 def _split_of(split: str) -> str:
     """The sample is drawn from the validation split."""
-    return "validation" if split == TEST else split
+    return VALIDATION if split == TEST else split
 
 
 # ----------------------------------------------------------------------------- files and Hub copies
@@ -185,18 +189,18 @@ def _parts(
     """What to read: source, benchmark if known, split."""
     hub = None if Path(source).exists() else HubSource.read(source)
     if hub is not None and hub.config is None and hub.repo.endswith(f"/{VERIFIED}"):
-        suffix = "" if split not in (None, TEST) else "_eval"
         revision = f"@{hub.revision}" if hub.revision else ""
+        asked = split or TEST
         return [
-            (f"{hub.repo}:{name}{suffix}{revision}", name, split or TEST)
+            (f"{hub.repo}:{_config(name, asked)}{revision}", name, asked)
             for name in benchmarks or BENCHMARKS
         ]
     if len(benchmarks) > 1:
         raise UserError(f"{source}: holds rows of one benchmark; give one --benchmark")
     config = (hub.config if hub else None) or ""
-    of_config = config.removesuffix("_eval")
+    of_config = config.removesuffix(EVAL)
     benchmark = next(iter(benchmarks), of_config if of_config in BENCHMARKS else None)
-    return [(source, benchmark, split or (TEST if config.endswith("_eval") else "validation"))]
+    return [(source, benchmark, split or (TEST if config.endswith(EVAL) else VALIDATION))]
 
 
 def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
@@ -215,19 +219,19 @@ def question_of(
     ('custom', 'Marn', ('Marnland',), ('Oru: Marn.',))
     """
     if "passages" in row:
-        name = benchmark or ("synthetic" if "truth" in row else CUSTOM)
+        name = benchmark or (synthetic.NAME if synthetic.TELLTALE in row else CUSTOM)
         return _own(row, name, _split_of(split))
-    name = benchmark or fields.looks_like(row) or ""
+    name = benchmark or looks_like(row) or ""
     if name not in BENCHMARKS:
         raise RowError(
             "no passages; a row is {question, answer or references, passages: [{title, text}]}, "
             "or that of a benchmark named by --benchmark"
         )
-    question = BENCHMARKS[name].parse(row, _split_of(split))
+    question = parse_row(row, name, _split_of(split))
     if len(question.gold) > PASSAGES:
         return question
-    cut = with_ten_passages(features.question_to_row(question), seed)
-    return features.row_to_question(cut, name, question.split)
+    cut = with_ten_passages(codec.question_row(question), seed)
+    return codec.question_of(cut, benchmark=name, split=question.split)
 
 
 def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:

@@ -1,43 +1,15 @@
-"""The columns of the published datasets, and the way from records to rows and back."""
+"""The columns of the published datasets, as `datasets.Features`; `codec` makes their rows."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from safe_stepwise.errors import UserError
-from safe_stepwise.records import (
-    NOISE_TYPES,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-)
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import TRAIN, VALIDATION
 
-VERIFIED = "safe-verified-multihop"
-NOISE_LABELS = "safe-noise-labels"
-SPLITS = ("train", "validation")
-
-Row = dict[str, Any]
-
-
-def verified_folder(folder: Path, *parts: str) -> Path:
-    """The verified set, with these parts, in a folder that `build_verified` or `regenerate` wrote.
-
-    Raises ``UserError`` if there is none.
-    """
-    named = (folder / VERIFIED, folder / "datasets" / VERIFIED, folder)
-    found = next((f for f in named if all((f / part).is_dir() for part in parts)), None)
-    if found is None:
-        raise UserError(
-            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
-            f"--output {folder}"
-        )
-    return found
+SPLITS = (TRAIN, VALIDATION)
+"""Those with gold annotations."""
 
 
 def question_features() -> Any:
@@ -101,85 +73,3 @@ def question_sha256(question: str) -> str:
     '9701819681d4'
     """
     return hashlib.sha256(question.encode("utf-8")).hexdigest()
-
-
-def question_to_row(question: Question) -> Row:
-    """One row of config ``B``; the passage numbers of ``evidence`` are no column, so they go.
-
-    >>> question_to_row(Question("q1", "synthetic", "train", "Where?", "Oru"))["answer"]
-    'Oru'
-    """
-    return {
-        "id": question.id,
-        "question": question.question,
-        "answer": question.answer,
-        "aliases": list(question.aliases),
-        "kind": question.kind,
-        "hops": question.hops,
-        "passages": [
-            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold}
-            for p in question.passages
-        ],
-        "supporting_facts": [
-            {"title": fact.title, "sentence": fact.sentence} for fact in question.supporting_facts
-        ],
-        "evidence": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail} for t in question.evidence
-        ],
-        "decomposition": [
-            {"question": hop.question, "answer": hop.answer, "passage": hop.passage}
-            for hop in question.decomposition
-        ],
-    }
-
-
-def row_to_question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    """The question of a published row (as `datasets` or pyarrow give it)."""
-    return Question(
-        id=row["id"],
-        benchmark=benchmark,
-        split=split,
-        question=row["question"],
-        answer=row["answer"],
-        aliases=tuple(row["aliases"]),
-        kind=row["kind"],
-        hops=row["hops"],
-        passages=tuple(
-            Passage(p["title"], tuple(p["sentences"]), p["is_gold"]) for p in row["passages"]
-        ),
-        supporting_facts=tuple(
-            SupportingFact(fact["title"], fact["sentence"]) for fact in row["supporting_facts"]
-        ),
-        evidence=tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["evidence"]),
-        decomposition=tuple(
-            Hop(hop["question"], hop["answer"], hop["passage"]) for hop in row["decomposition"]
-        ),
-    )
-
-
-def label_to_row(label: Label) -> Row:
-    """The label columns of one row; ``noise_type`` as the number that `ClassLabel` stores.
-
-    >>> label_to_row(Label("missing_evidence", "No sentence names it.", (), (), "t"))["noise_type"]
-    1
-    """
-    return {
-        "unverifiable": label.unverifiable,
-        "noise_type": NOISE_TYPES.index(label.noise_type),
-        "explanation": label.explanation,
-        "reasoning_path": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail, "passage": t.passage}
-            for t in label.reasoning_path
-        ],
-        "knowledge_graph": [
-            {
-                "head": t.head,
-                "relation": t.relation,
-                "tail": t.tail,
-                "passage": t.passage,
-                "sentence": t.sentence,
-            }
-            for t in label.knowledge_graph
-        ],
-        "teacher": label.teacher,
-    }

@@ -70,6 +70,7 @@ class Statistics:
     license: str
     homepage: str
     citation: str
+    caveat: str
     libraries: Mapping[str, str]
     code_sha256: str
 

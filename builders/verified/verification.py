@@ -85,8 +85,8 @@ def _validate_chain(
     question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
 ) -> tuple[NoiseType, str]:
     """A chain must lead from where it starts to the answer, by single-valued hops."""
-    accepted = (question.answer, *question.aliases)
     names = [name for t in reversed(path) for name in (t.tail, t.head)]
+    accepted = question.accepted
     goal = next((n for n in names for a in accepted if graph.same(n, a) or similar(n, a)), "")
     if not goal:
         return "wrong_answer", f"The path ends in “{path[-1].tail}”, not in “{question.answer}”."
@@ -161,8 +161,7 @@ def _validate_comparison(
     result = _compared(question, sides, branches[0][-1].relation)
     if result == "tie":
         return "ambiguous_question", f"Both sides have the same value, “{sides[0].values[0]}”."
-    answers = (question.answer, *question.aliases)
-    if result and not any(graph.same(result, a) or similar(result, a) for a in answers):
+    if result and not any(graph.same(result, a) or similar(result, a) for a in question.accepted):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
     if not result:
         why = "the passages describe each of them; the comparison itself was not checked"

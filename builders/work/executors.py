@@ -14,7 +14,7 @@ from builders.work.ranks import J, Work, survey
 from builders.work.shards import Shard, process, stored
 from builders.work.slurm import Slurm, submit_or_report
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import counts, telling
 
 ENGINES = ("local", "datatrove-local", "slurm", "ray")
 
@@ -57,10 +57,10 @@ def results(
     total = rows() if engine.name == "local" else prepare(work, engine)
 
     def told() -> str:
-        made = f"done {standing.done - standing.cached} cached {standing.cached}"
         owed = "?" if total is None else max(total - standing.done, 0)
-        asked = work.asker.progress()
-        return f"{made} {standing.word} {standing.failed} owed {owed}{asked and f'; {asked}'}"
+        made, failed = standing.done - standing.cached, {standing.word: standing.failed}
+        stands = counts(made, standing.cached, owed, **failed)
+        return "; ".join(filter(None, [stands, work.asker.progress()]))
 
     bar = telling(work.title, work.unit, total, lambda: standing.done, told)
     with bar, closing(_made(work, engine)) as made:

@@ -1,67 +1,15 @@
-"""Release folders on disk: one build at a time, swapped in whole, never half-written."""
+"""Release folders on disk: swapped in whole, never half-written."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-@contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Create ``folder`` and hold it against other builds until the end, even a violent one.
-
-    Raises ``UserError`` when it cannot be made or written, or when another build holds it.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except (FileExistsError, NotADirectoryError):
-        raise UserError(
-            f"{folder}: there is a file where the output folder should be; "
-            "remove it or choose another --output"
-        ) from None
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    try:
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise UserError(f"{folder}: no permission to write here; choose another --output")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{folder}: another build is writing here; wait for it or choose another --output"
-            ) from None
-        yield
-    finally:
-        os.close(handle)
-
-
-def cannot_write(folder: Path, error: OSError) -> UserError:
-    """The one line for a folder that cannot be written."""
-    reason = error.strerror or str(error)
-    return UserError(f"{folder}: cannot write ({reason}); choose another --output")
-
-
-def is_disk_full(error: OSError) -> bool:
-    """Whether an error means that no more bytes fit (device, quota or file-size limit)."""
-    return error.errno in _DISK_FULL
-
-
-def is_forbidden(error: OSError) -> bool:
-    """Whether an error means that this user may not write there."""
-    return error.errno in _FORBIDDEN
+from safe_stepwise.store.names import STATISTICS
 
 
 def read_statistics(dataset: Path) -> list[dict[str, Any]]:
@@ -73,7 +21,7 @@ def read_statistics(dataset: Path) -> list[dict[str, Any]]:
         return []
     if not dataset.is_dir():
         raise UserError(f"{dataset}: a file is in the way of the dataset folder; remove it")
-    files = sorted((dataset / "statistics").glob("*.json"))
+    files = sorted((dataset / STATISTICS).glob("*.json"))
     if not files and any(dataset.iterdir()):
         raise UserError(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); "

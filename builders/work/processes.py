@@ -32,6 +32,7 @@ from builders.work.ranks import (
     rank_of,
 )
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.progress import counts
 
 PATIENCE = 30.0
 """Seconds for which a rank's process may be gone without a word: Ray starts some again itself."""
@@ -68,7 +69,7 @@ def _watch(launcher: BaseProcess, work: Work[Any], found: Survey, attempt: Path)
         while launcher.is_alive():
             launcher.join(0.5)
             owed = sum(found.missing())
-            bar.set_postfix_str(f"done {rows - owed} cached {cached} owed {owed}", refresh=False)
+            bar.set_postfix_str(counts(rows - owed, cached, owed), refresh=False)
             bar.update(found.rows - owed - bar.n)
             killed = _killed(attempt)
             gone = {rank: gone.get(rank, time.monotonic()) for rank in killed}

@@ -12,6 +12,7 @@ from typing import Any
 
 from builders.work import folders
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
 
 Record = Mapping[str, Any]
@@ -31,7 +32,7 @@ def building(
     Raises ``UserError`` for a folder that cannot be written or holds another version, and for a
     full disk, with what is ``done``.
     """
-    with folders.exclusive(output):
+    with locks.exclusive(output):
         for name in datasets:
             folders.recover(output / name)
             folders.check_version(output / name, version)
@@ -39,13 +40,13 @@ def building(
             yield
         except OSError as error:
             new_release(work)
-            if folders.is_disk_full(error):
+            if locks.is_disk_full(error):
                 raise UserError(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
                     f"same command again: it resumes from {work}"
                 ) from error
-            if folders.is_forbidden(error):
-                raise folders.cannot_write(Path(error.filename or output), error) from error
+            if locks.is_forbidden(error):
+                raise locks.cannot_write(Path(error.filename or output), error) from error
             raise
 
 
@@ -63,12 +64,12 @@ def complete(
     splits: Callable[[Record], Splits],
     features: Callable[[str], Any],
 ) -> None:
-    """Add its record ``statistics/NAME.json`` and its card to a dataset, and flush its folders.
+    """Add a record, in the file ``name``, and the card to a dataset, and flush its folders.
 
     ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
     """
     content = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    _write(dataset / "statistics" / f"{name}.json", content.encode())
+    _write(dataset / name, content.encode())
     records = folders.read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:

@@ -4,51 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from evaluators.comparison.systems import METRICS, Comparison, Row, System
-from evaluators.comparison.tables import (
-    NOTHING,
-    SYSTEM_COLUMNS,
-    Table,
-    bounds,
-    percent,
-    system_cells,
-    system_names,
-)
-from safe_stepwise.methods.running import GENERATOR, VERIFIER, LoopStatistics
-from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
+from evaluators.comparison.scores import METRICS, Comparison, Row
+from evaluators.comparison.systems import System
+from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
+from safe_stepwise.methods.loop import OUT_OF_STEPS
+from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.records import ANSWERED, FAILED
+from safe_stepwise.taxonomy import category
+
+Loops = Mapping[System, LoopStatistics]
+"""What each system came to."""
 
 
-def cost_table(comparison: Comparison, loops: Mapping[System, LoopStatistics]) -> Table:
+def cost_table(comparison: Comparison, loops: Loops) -> Table:
     """Calls and tokens of each system by role, in all and a question."""
-    names = system_names(comparison)
-    header = ("generator", "method", "role", "calls / question", "prompt", "cached", "computed",
-              "cached share, %", "completion", "prompt / question", "cached / question",
+    names = comparison.names
+    header = (comparison.answering, "method", "role", "calls / question", "prompt", "cached",
+              "computed", "cached share, %", "completion", "prompt / question", "cached / question",
               "computed / question", "completion / question")  # fmt: skip
     table: Table = [header]
     for row in comparison.rows:
-        for role, _, *cells in cost_cells(loops[row.system]):
+        for role, _, *cells in cost_cells(row, loops[row.system]):
             shown = [f"{c:,}" if isinstance(c, int) else c or NOTHING for c in cells]
-            table.append([row.system.generator, names[row.system], role, *shown])
+            table.append([row.system.answering, names[row.system], role, *shown])
     return table
 
 
-def cost_csv(comparison: Comparison, loops: Mapping[System, LoopStatistics]) -> Table:
+def cost_csv(comparison: Comparison, loops: Loops) -> Table:
     """`cost_table` for machines."""
     kinds = ("prompt", "cached", "computed", "completion")
-    header = (*SYSTEM_COLUMNS, "questions", "role", "calls", "calls_per_question",
+    header = (*comparison.columns, "questions", "role", "calls", "calls_per_question",
               "prompt_tokens", "cached_tokens", "computed_tokens", "cached_percent",
               "completion_tokens", *(f"{kind}_tokens_per_question" for kind in kinds))  # fmt: skip
     table: Table = [header]
     for row in comparison.rows:
         loop = loops[row.system]
-        for cells in cost_cells(loop):
-            table.append([*system_cells(row), loop.questions, *cells])
+        for cells in cost_cells(row, loop):
+            table.append([*comparison.described(row), loop.questions, *cells])
     return table
 
 
-def cost_cells(loop: LoopStatistics) -> Iterable[list[object]]:
-    """Of each role that was called, and of both: its name, calls, tokens, tokens a question."""
-    used = [role for role in (GENERATOR, VERIFIER) if loop.calls.get(role)]
+def cost_cells(row: Row, loop: LoopStatistics) -> Iterable[list[object]]:
+    """Of each role that was called, and of all: its name, calls, tokens, tokens a question."""
+    used = [role for role in row.players if loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
         calls = sum(loop.calls[role] for role in roles)
         prompt, cached, computed, completion = (
@@ -67,63 +65,67 @@ def cost_cells(loop: LoopStatistics) -> Iterable[list[object]]:
         yield [name, calls, calls_each, prompt, cached, computed, share, completion, *each]
 
 
-def ending_table(comparison: Comparison, loops: Mapping[System, LoopStatistics]) -> Table:
+def ending_table(comparison: Comparison, loops: Loops) -> Table:
     """How the questions of each system went and ended."""
-    names = system_names(comparison)
+    names, stops = comparison.names, _stops(comparison, loops)
     table: Table = [
-        ("generator", "method", "questions", "steps / question", "answered", "out of steps",
-         "failed", "replies that are no step", "retries used up", "steps accepted unverified")
+        (comparison.answering, "method", "questions", "steps / question",
+         *("out of steps" if stop == OUT_OF_STEPS else stop for stop in stops),
+         "replies that are no step", "retries used up", "steps accepted unverified")
     ]  # fmt: skip
     for row in comparison.rows:
         loop = loops[row.system]
-        stops = [loop.stop_reasons.get(stop, 0) for stop in ("answered", "max_steps", "failed")]
+        retries = "max_retries" in dict(row.system.options)
         table.append(
-            [row.system.generator, names[row.system], loop.questions,
-             f"{loop.steps_per_question:.2f}", *stops,
-             loop.malformed, loop.exhausted, loop.unverified]
+            [row.system.answering, names[row.system], loop.questions,
+             f"{loop.steps_per_question:.2f}", *(loop.stop_reasons.get(stop, 0) for stop in stops),
+             loop.malformed, loop.exhausted if retries else NOTHING, loop.unverified]
         )  # fmt: skip
     return table
 
 
-def error_type_csv(rows: Sequence[Row], loops: Mapping[System, LoopStatistics]) -> Table:
+def _stops(comparison: Comparison, loops: Loops) -> list[str]:
+    """Why questions ended, and may have: out of steps only where steps are limited."""
+    options = {name for row in comparison.rows for name, _ in row.system.options}
+    found = [stop for row in comparison.rows for stop in loops[row.system].stop_reasons]
+    known = dict.fromkeys([*options & {OUT_OF_STEPS}, *found])
+    return [ANSWERED, *(stop for stop in known if stop not in (ANSWERED, FAILED)), FAILED]
+
+
+def error_type_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops) -> Table:
     """Steps at fault of each system by error type."""
-    table: Table = [(*SYSTEM_COLUMNS, "error_type", "category", "steps", "percent")]
+    table: Table = [(*comparison.columns, "error_type", "category", "steps", "percent")]
     for row in rows:
         found = loops[row.system].error_types
         total = sum(found.values())
         for name in error_types(found):
             count = found.get(name, 0)
             share = percent(count / total) if total else ""
-            table.append([*system_cells(row), name, category(name), count, share])
+            table.append([*comparison.described(row), name, category(name), count, share])
     return table
 
 
-def error_position_csv(rows: Sequence[Row], loops: Mapping[System, LoopStatistics]) -> Table:
+def error_position_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops) -> Table:
     """Steps at fault of each system by their number."""
-    table: Table = [(*SYSTEM_COLUMNS, "position", "steps", "percent", "cumulative_percent")]
+    table: Table = [(*comparison.columns, "position", "steps", "percent", "cumulative_percent")]
     for row in rows:
         found = loops[row.system].error_positions
         total, so_far = sum(found.values()), 0
         for position, count in sorted(found.items()):
             so_far += count
             shares = [percent(count / total), percent(so_far / total)]
-            table.append([*system_cells(row), position, count, *shares])
+            table.append([*comparison.described(row), position, count, *shares])
     return table
 
 
-def sweep_csv(comparison: Comparison, loops: Mapping[System, LoopStatistics]) -> Table:
+def sweep_csv(comparison: Comparison, loops: Loops) -> Table:
     """Average scores in percent, and cost, of each K and N."""
     columns = [f"{metric}{bound}" for metric in METRICS for bound in ("", "_low", "_high")]
-    table: Table = [(*SYSTEM_COLUMNS, *columns, "calls_per_question", "computed_per_question")]
+    table: Table = [(*comparison.columns, *columns, "calls_per_question", "computed_per_question")]
     for row in comparison.rows:
         loop = loops[row.system]
         scores = [cell for metric in METRICS for cell in bounds(row.average[metric])]
         computed = sum(loop.computed_tokens.values()) / max(1, loop.questions)
         cost = [f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]
-        table.append([*system_cells(row), *scores, *cost])
+        table.append([*comparison.described(row), *scores, *cost])
     return table
-
-
-def error_types(found: Iterable[str]) -> list[str]:
-    """The taxonomy's ten, and `Missing Evidence` where it was found."""
-    return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(found))

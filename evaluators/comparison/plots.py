@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from evaluators.comparison.cost_tables import error_types
-from evaluators.comparison.systems import Metric, Row, System
-from evaluators.comparison.tables import METHOD_NAMES, METRIC_NAMES, mark
+from evaluators.comparison.scores import METRIC_NAMES, Metric, Row
+from evaluators.comparison.systems import LETTERS, System, names, swept, varying
+from evaluators.comparison.tables import error_types, mark
+from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.taxonomy import category
 
-_METHOD_COLORS = {
-    "no_verification": "#777777",
-    "self_verification": "#ee7733",
-    "safe": "#4477aa",
-}
+_PALETTE = (
+    "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",
+)  # fmt: skip
+"""Of methods, in the order of their registry."""
 _MARKERS = "osD^vP*X"
 _EARLY = 3
 """The steps that the paper calls early (Figure 4)."""
@@ -65,52 +66,65 @@ def error_positions_figure(
 def sweep_figure(
     rows: Sequence[Row], loops: Mapping[System, LoopStatistics], metric: Metric
 ) -> bytes:
-    """Average ``metric`` with its interval against calls a question: a line a method and K."""
-    generators = list(dict.fromkeys(row.system.generator for row in rows))
+    """Average ``metric`` with its interval against calls a question.
 
-    def panel(axes: Any, generator: str) -> None:
-        mine = [row for row in rows if row.system.generator == generator]
-        verifiers = {r.system.verifier for r in mine if r.system.method == "safe"}
-        lines: dict[tuple[str, str, int], list[Row]] = {}
-        for row in sorted(mine, key=lambda r: r.system.max_retries):
-            s = row.system
-            lines.setdefault((s.method, s.verifier, s.max_steps), []).append(row)
-        steps = sorted({k for *_, k in lines})
-        for method, verifier, k in sorted(lines):
-            name = METHOD_NAMES.get(method, method)
-            name += f" with {verifier}" if method == "safe" and len(verifiers) > 1 else ""
-            color = _METHOD_COLORS.get(method, "black")
-            marker = _MARKERS[steps.index(k) % len(_MARKERS)]
-            points = [_point(row, loops, metric) for row in lines[method, verifier, k]]
-            x, y, below, above, retries = zip(*points, strict=True)
-            axes.errorbar(x, y, (below, above), fmt="none", ecolor=color, alpha=0.25)
-            axes.plot(x, y, marker=marker, color=color, label=f"{name}, K={k}", linewidth=1)
-            for at, n in enumerate(retries):
-                where = {"xytext": (3, 4), "textcoords": "offset points"}
-                axes.annotate(str(n), (x[at], y[at]), fontsize=7, **where)
+    A line is a method with its players; one option changes along it (`swept`), by the others the
+    points differ in form.
+    """
+    along = swept([row.system for row in rows])
+    lines: dict[System, list[Row]] = {}
+    for row in rows:
+        name = along.get(row.system.method)
+        options = tuple(option for option in row.system.options if option[0] != name)
+        lines.setdefault(replace(row.system, options=options), []).append(row)
+    labels, told = names(list(lines)), varying(lines)
+    forms = list(dict.fromkeys(line.told(told) for line in lines))
+
+    def draw(axes: Any, line: System) -> None:
+        color, form = _color(line.method), forms.index(line.told(told))
+        x, y, below, above = zip(*(_point(r, loops, metric) for r in lines[line]), strict=True)
+        axes.errorbar(x, y, (below, above), fmt="none", ecolor=color, alpha=0.25)
+        marker = _MARKERS[form % len(_MARKERS)]
+        axes.plot(x, y, marker=marker, color=color, label=labels[line], linewidth=1)
+        for at, row in enumerate(lines[line]):
+            value = dict(row.system.options).get(along.get(line.method, ""), "")
+            where = {"xytext": (3, 4), "textcoords": "offset points"}
+            axes.annotate(str(value), (x[at], y[at]), fontsize=7, **where)
+
+    def panel(axes: Any, answering: str) -> None:
+        mine = [line for line in lines if line.answering == answering]
+        for line in mine:
+            draw(axes, line)
         axes.set_xlabel("calls / question")
         axes.set_ylabel(f"average {METRIC_NAMES[metric]}, %")
         axes.legend(frameon=False, fontsize=7)
-        marked = mark(any(row.simulated for row in mine))
-        axes.set_title(f"{generator}\nat each point N, with its 95% interval{marked}", fontsize=9)
+        marked = mark(any(row.simulated for line in mine for row in lines[line]))
+        point = " or ".join(dict.fromkeys(LETTERS.get(name, name) for name in along.values()))
+        title = f"{answering}\nat each point {point}, with its 95% interval{marked}"
+        axes.set_title(title, fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
 
-    return _panels(panel, generators, (7.2, 4.2))
+    return _panels(panel, list(dict.fromkeys(line.answering for line in lines)), (7.2, 4.2))
+
+
+def _color(method: str) -> str:
+    known = list(METHODS)
+    return _PALETTE[(known.index(method) if method in known else len(known)) % len(_PALETTE)]
 
 
 def _point(
     row: Row, loops: Mapping[System, LoopStatistics], metric: Metric
-) -> tuple[float, float, float, float, int]:
-    """Calls a question, score, interval below and above it (all in percent), N."""
+) -> tuple[float, float, float, float]:
+    """Calls a question, score, interval below and above it (all in percent)."""
     score = row.average[metric]
     assert score is not None
     below, above = score.value - score.low, score.high - score.value
     calls = loops[row.system].calls_per_question
-    return calls, 100 * score.value, 100 * below, 100 * above, row.system.max_retries
+    return calls, 100 * score.value, 100 * below, 100 * above
 
 
 def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:
-    axes.set_title(f"{row.system.generator}\n{names[row.system]}: {what}", fontsize=9)
+    axes.set_title(f"{row.system.answering}\n{names[row.system]}: {what}", fontsize=9)
     axes.margins(y=0.12)
     axes.spines[["top", "right"]].set_visible(False)
 

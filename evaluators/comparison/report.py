@@ -6,25 +6,26 @@
 | ``tests.csv`` | every paired difference and its tests |
 | ``cost.md``, ``cost.csv`` | calls and tokens by role (Table 8), and how questions ended |
 | ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
-| ``sweep.csv``, ``sweep.png`` | scores and cost of several K or N (Figures 2, 10) |
+| ``sweep.csv``, ``sweep.png`` | scores and cost by option, as of several K or N (Figures 2, 10) |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import cost_tables, plots, score_tables
+from evaluators.comparison.comparing import compare
+from evaluators.comparison.cost_tables import Loops
+from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.comparison.systems import Comparison, Metric, Row, System, compare
-from evaluators.comparison.tables import csv_bytes, escaped, markdown, system_names
-from evaluators.run.outcomes import Outcome
+from evaluators.comparison.systems import System, common_options, swept
+from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
+from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import DEFAULT, Limits
-from safe_stepwise.methods.running import LoopStatistics, statistics
-from safe_stepwise.records import Trajectory
+from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.files import write_atomically
 
 COMPARISON = "comparison.md"
@@ -74,12 +75,6 @@ def write(outcomes: Iterable[Outcome], folder: Path, seed: int = 0) -> Report:
     return made
 
 
-def results(outcomes: Iterable[Outcome], seed: int = 0) -> dict[str, Any]:
-    """All numbers of a run, for ``results.json``; see `report` if the files are wanted too."""
-    comparison, loops = _analysed(outcomes, seed)
-    return _results(comparison, loops)
-
-
 def report(outcomes: Iterable[Outcome], seed: int = 0) -> Report:
     """The report on ``outcomes``, not yet written."""
     comparison, loops = _analysed(outcomes, seed)
@@ -96,20 +91,13 @@ def report(outcomes: Iterable[Outcome], seed: int = 0) -> Report:
     return Report(text, _results(comparison, loops), files)
 
 
-Loops = Mapping[System, LoopStatistics]
-
-
 def _analysed(outcomes: Iterable[Outcome], seed: int) -> tuple[Comparison, Loops]:
     known = list(outcomes)
     comparison = compare(known, seed)
-    trajectories: dict[System, list[Trajectory]] = {row.system: [] for row in comparison.rows}
+    by_system: dict[System, list[Outcome]] = {row.system: [] for row in comparison.rows}
     for o in known:
-        system = System(o.generator, o.verifier, o.method, o.max_steps, o.max_retries)
-        trajectories[system].append(o.trajectory)
-    return comparison, {
-        system: statistics(done, Limits(system.max_steps, system.max_retries))
-        for system, done in trajectories.items()
-    }
+        by_system[System.of(o.method, o.players, o.options)].append(o)
+    return comparison, {system: statistics_of(found) for system, found in by_system.items()}
 
 
 def _results(comparison: Comparison, loops: Loops) -> dict[str, Any]:
@@ -121,7 +109,7 @@ def _results(comparison: Comparison, loops: Loops) -> dict[str, Any]:
         "confidence": CONFIDENCE,
         "systems": [
             {
-                **asdict(row.system),
+                **row.system.as_json(),
                 "simulated": row.simulated,
                 "benchmarks": {
                     name: {**{k: v for k, v in asdict(cell).items() if k != "estimates"},
@@ -133,7 +121,10 @@ def _results(comparison: Comparison, loops: Loops) -> dict[str, Any]:
             }
             for row in comparison.rows
         ],
-        "differences": [asdict(difference) for difference in comparison.differences],
+        "differences": [
+            {**asdict(d), "first": d.first.as_json(), "second": d.second.as_json()}
+            for d in comparison.differences
+        ],
     }  # fmt: skip
 
 
@@ -144,17 +135,13 @@ def _plain(loop: LoopStatistics) -> dict[str, Any]:
 
 
 def _comparison_text(comparison: Comparison) -> str:
-    mark = " (simulated)" if comparison.simulated else ""
-    verifiers = {r.system.verifier for r in comparison.rows if r.system.method == "safe"}
-    limits = {(r.system.max_steps, r.system.max_retries) for r in comparison.rows}
-    about = []
-    if len(verifiers) == 1:
-        about.append(f"SAFE's verifier: {escaped(*verifiers)}.")
-    if len(limits) == 1:
-        about.append("K={}, N={}.".format(*next(iter(limits))))
+    marked = mark(comparison.simulated)
+    systems = [row.system for row in comparison.rows]
+    options = common_options(systems)
+    about = [*_players(systems), *([f"{options}."] if options else [])]
     about.append(f"Percentages; {len(comparison.benchmarks)} benchmark(s) and their mean.")
     parts = [
-        f"# Comparison{mark}",
+        f"# Comparison{marked}",
         *([_SIMULATED] if comparison.simulated else []),
         " ".join(about),
         markdown(score_tables.score_table(comparison)),
@@ -163,9 +150,9 @@ def _comparison_text(comparison: Comparison) -> str:
         "average. Where all questions are right, or all wrong, no resample differs: ±0.0 is no "
         "certainty.",
         *_counts(comparison),
-        f"## 95% confidence intervals{mark}",
+        f"## 95% confidence intervals{marked}",
         markdown(score_tables.interval_table(comparison)),
-        f"## Paired tests{mark}",
+        f"## Paired tests{marked}",
         markdown(score_tables.difference_table(comparison)),
         "EM and Acc in one benchmark: McNemar's exact test. F1, and averages of several: random "
         f"flips of signs ({comparison.resamples:,}, seed {comparison.seed}). Holm's p counts all "
@@ -175,9 +162,19 @@ def _comparison_text(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _players(systems: Iterable[System]) -> list[str]:
+    """Who plays the other roles of a method, where that is one and the same for all."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for system in systems:
+        for role, name in system.others.items():
+            known.setdefault((system.title, role), set()).add(name)
+    return [escaped(f"{title}'s {role}: {names.pop()}.")
+            for (title, role), names in known.items() if len(names) == 1]  # fmt: skip
+
+
 def _counts(comparison: Comparison) -> list[str]:
     """What the scores leave out or hold against a system, a line each."""
-    names = system_names(comparison)
+    names = comparison.names
     lines = []
     for row in comparison.rows:
         cells = row.cells.values()
@@ -193,56 +190,60 @@ def _counts(comparison: Comparison) -> list[str]:
             said.append(f"none of {', '.join(lacking)}, so it has no average")
         if said:
             total = sum(cell.questions for cell in cells)
-            name = f"{row.system.generator}, {names[row.system]}"
+            name = f"{row.system.answering}, {names[row.system]}"
             lines.append(escaped(f"{name}: of {total:,} questions {'; '.join(said)}"))
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
 
 
 def _cost_text(comparison: Comparison, loops: Loops) -> str:
-    mark = " (simulated)" if comparison.simulated else ""
+    marked = mark(comparison.simulated)
     parts = [
-        f"# Cost{mark}",
+        f"# Cost{marked}",
         *([_SIMULATED] if comparison.simulated else []),
         "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
         "held. Replies that the response cache gave count with what they cost at first. The judge "
         "is not in it.",
         markdown(cost_tables.cost_table(comparison, loops)),
-        f"## How questions ended{mark}",
+        f"## How questions ended{marked}",
         markdown(cost_tables.ending_table(comparison, loops)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _error_files(comparison: Comparison, loops: Loops) -> dict[str, bytes]:
-    verified = [row for row in comparison.rows if row.system.method != "no_verification"]
+    verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
-    names = system_names(comparison)
+    names = comparison.names
     shown = _drawn(verified)
+    types = cost_tables.error_type_csv(comparison, verified, loops)
+    positions = cost_tables.error_position_csv(comparison, verified, loops)
     return {
-        "error_types.csv": csv_bytes(cost_tables.error_type_csv(verified, loops)),
+        "error_types.csv": csv_bytes(types),
         "error_types.png": plots.error_types_figure(shown, names, loops),
-        "error_positions.csv": csv_bytes(cost_tables.error_position_csv(verified, loops)),
+        "error_positions.csv": csv_bytes(positions),
         "error_positions.png": plots.error_positions_figure(shown, names, loops),
     }
 
 
 def _drawn(rows: list[Row]) -> list[Row]:
-    """Those of one K and N: the paper's if they ran, else the largest."""
-    limits = {(row.system.max_steps, row.system.max_retries) for row in rows}
-    paper = (DEFAULT.max_steps, DEFAULT.max_retries)
-    chosen = paper if paper in limits else max(limits)
-    return [r for r in rows if (r.system.max_steps, r.system.max_retries) == chosen]
+    """Of each method with its players one: with its own options if it so ran, else the last."""
+    chosen: dict[object, Row] = {}
+    for row in rows:
+        key = row.system.method, row.system.players
+        if key not in chosen or chosen[key].system.departures:
+            chosen[key] = row
+    return [row for row in rows if row in chosen.values()]
 
 
 def _sweep_files(comparison: Comparison, loops: Loops) -> dict[str, bytes]:
     rows = comparison.rows
-    if len({(row.system.max_steps, row.system.max_retries) for row in rows}) < 2:
+    if not swept([row.system for row in rows]):
         return {}
     judged = any(row.average["accuracy"] for row in rows)
     metric: Metric = "accuracy" if judged else "exact_match"
     files = {"sweep.csv": csv_bytes(cost_tables.sweep_csv(comparison, loops))}
     drawn = [row for row in rows if row.average[metric]]
-    if drawn:
+    if swept([row.system for row in drawn]):
         files["sweep.png"] = plots.sweep_figure(drawn, loops, metric)
     return files

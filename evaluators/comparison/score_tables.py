@@ -4,62 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluators.comparison.systems import (
+from evaluators.comparison.scores import (
+    METRIC_NAMES,
     METRICS,
     Comparison,
     Difference,
-    Estimate,
     Estimates,
     Metric,
     Row,
-    System,
 )
-from evaluators.comparison.tables import (
-    AVERAGE,
-    METHOD_NAMES,
-    METRIC_NAMES,
-    NOTHING,
-    SYSTEM_COLUMNS,
-    Table,
-    bounds,
-    p_text,
-    percent,
-    system_cells,
-    system_names,
-)
+from evaluators.comparison.significance import Estimate
+from evaluators.comparison.systems import System, varying
+from evaluators.comparison.tables import AVERAGE, NOTHING, Table, bounds, p_text, percent
 
 
 def score_table(comparison: Comparison) -> Table:
-    """EM, F1 and accuracy with their margins; under each SAFE what it gains."""
-    names = system_names(comparison)
-    table: Table = [("generator", "method", *_score_header(comparison))]
+    """EM, F1 and accuracy with their margins; under all but baselines what they gain."""
+    names = comparison.names
+    table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     for row in comparison.rows:
         scores = [_with_margin(e) for _, _, e in _scores(comparison, row)]
-        table.append([row.system.generator, names[row.system], *scores])
-        if row.system.method == "safe":
+        table.append([row.system.answering, names[row.system], *scores])
+        if not row.system.is_baseline:
             gains = _gains(comparison, row)
             name = f"Δ {names[row.system]} {over(comparison, row.system)}"
             cells = [_with_margin(g.estimate if g else None, "+") for g in gains]
-            table.append([row.system.generator, name, *cells])
+            table.append([row.system.answering, name, *cells])
     return table
 
 
 def interval_table(comparison: Comparison) -> Table:
     """The 95% confidence intervals of `score_table`."""
-    names = system_names(comparison)
-    table: Table = [("generator", "method", *_score_header(comparison))]
+    names = comparison.names
+    table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     for row in comparison.rows:
         cells = [_interval(e) for _, _, e in _scores(comparison, row)]
-        table.append([row.system.generator, names[row.system], *cells])
+        table.append([row.system.answering, names[row.system], *cells])
     return table
 
 
 def difference_table(comparison: Comparison) -> Table:
     """Each pair of systems in each benchmark: difference, interval, p, Holm's p."""
-    names = system_names(comparison)
+    names = comparison.names
     tested = {(d.first, d.second, d.benchmark, d.metric): d for d in comparison.differences}
     places = dict.fromkeys((d.first, d.second, d.benchmark) for d in comparison.differences)
-    header = ["generator", "difference", "benchmark", "pairs", "unpaired"]
+    header = [comparison.answering, "difference", "benchmark", "pairs", "unpaired"]
     for metric in METRICS:
         name = METRIC_NAMES[metric]
         header += [f"Δ {name}", "95% CI", f"p ({name})", "p, Holm"]
@@ -69,7 +58,7 @@ def difference_table(comparison: Comparison) -> Table:
         known = next(d for d in found if d)  # that of EM, of all questions
         what = f"{names[first]} − {names[second]}"
         cells: list[object] = [
-            first.generator,
+            first.answering,
             what,
             benchmark or AVERAGE,
             known.pairs,
@@ -88,42 +77,47 @@ def score_csv(comparison: Comparison) -> Table:
     bounds = [f"{column}_{bound}" for column in columns for bound in ("low", "high")]
     counted = ("questions", "scored", "unscored", "failed")
     counts = [f"{name}_{count}" for name in comparison.benchmarks for count in counted]
-    table: Table = [(*SYSTEM_COLUMNS, "row", *columns, *bounds, *counts)]
+    table: Table = [(*comparison.columns, "row", *columns, *bounds, *counts)]
     for row in comparison.rows:
         estimates = [e for _, _, e in _scores(comparison, row)]
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]
-        table.append([*system_cells(row), "score", *_values(estimates), *numbers])
-        if row.system.method == "safe":
+        table.append([*comparison.described(row), "score", *_values(estimates), *numbers])
+        if not row.system.is_baseline:
             gains = [gain.estimate if gain else None for gain in _gains(comparison, row)]
             name = f"delta {over(comparison, row.system)}"
-            table.append([*system_cells(row), name, *_values(gains), *[""] * len(counts)])
+            table.append([*comparison.described(row), name, *_values(gains), *[""] * len(counts)])
     return table
 
 
 def difference_csv(comparison: Comparison) -> Table:
     """All differences for machines, in percentage points."""
-    second = [f"than_{column}" for column in ("verifier", "method")]
+    # What two systems that are compared can differ in, of the columns there are.
+    may = varying(row.system for row in comparison.rows)
+    told = {"method", *may, *(r for row in comparison.rows for r in [*row.players][1:])}
+    columns = comparison.columns
+    second = [n for n, name in enumerate(columns) if name in told]
     table: Table = [
-        (*SYSTEM_COLUMNS, *second, "benchmark", "metric", "pairs", "unpaired", "delta", "low",
-         "high", "test", "p", "p_holm")
+        (*columns, *(f"than_{columns[n]}" for n in second), "benchmark", "metric", "pairs",
+         "unpaired", "delta", "low", "high", "test", "p", "p_holm")
     ]  # fmt: skip
-    rows = {row.system: row for row in comparison.rows}
+    cells = {row.system: comparison.described(row) for row in comparison.rows}
     for d in comparison.differences:
-        of = [*system_cells(rows[d.first])[:-1], "true" if d.simulated else "false"]
-        other = [d.second.verifier, d.second.method]
+        of = [*cells[d.first][:-1], "true" if d.simulated else "false"]
+        other = [cells[d.second][n] for n in second]
         place = [d.benchmark or AVERAGE, d.metric, d.pairs, d.unpaired]
         table.append([*of, *other, *place, *_values([d.estimate]), d.test, d.p, d.p_holm])
     return table
 
 
 def over(comparison: Comparison, system: System) -> str:
-    """Which baseline each measure's gain is over."""
+    """Which baseline each measure's gain is over, with its options where they are others."""
     by_baseline: dict[str, list[str]] = {}
     for metric in METRICS:
         baseline = comparison.better_baseline(system, metric)
         if baseline:
-            name = METHOD_NAMES[baseline.method]
+            told = baseline.told(varying([baseline, system]))
+            name = ", ".join(filter(None, (baseline.title, told)))
             by_baseline.setdefault(name, []).append(METRIC_NAMES[metric])
     if not by_baseline:
         return "over no baseline"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,15 @@ _CELLS = 2_000_000
 """Cells of a block of resamples: bounds memory, and changes no draw."""
 _TIE = 1e-9
 """Sums that differ by less are the same sum, added up in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean (0-1) or a difference of means, with its 95% confidence interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:

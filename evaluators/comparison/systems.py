@@ -1,352 +1,222 @@
-"""What outcomes say of the systems that made them: scores, margins, and who beats whom.
+"""The systems that are compared: what each is, what it is called, and which are paired.
 
-- A system is a generator with a method, a verifier, K and N. Scores are means over its questions,
-  in each benchmark and as the mean of the benchmarks (SAFE v1, Table 3); a system that lacks a
-  benchmark has no such mean.
-- Accuracy is the share of *scored* questions that the judge took for correct. What it could not
-  score is counted, and is neither right nor wrong.
-- Intervals are percentile bootstrap intervals over questions, drawn within each benchmark.
-- Two systems with the same generator, K and N are compared on the questions that both have.
-  Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1 and
-  means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
-  counts all tests of one measure in one column.
+A system is a method with its players and its options. Its name is the method's title, with what
+differs among the systems shown. A method that the registry does not know (somebody else's, or of a
+later version) goes by its name, and the first of its roles by the alphabet answers.
 
-Nothing here depends on the order of the outcomes.
+Only systems with the same engine in the role that answers are paired. Of each other method, and of
+its own with other options or players, a system meets the ones that come closest: those that differ
+from it in the fewest options and players that both have. So a sweep over K and N pairs methods at
+equal K and N and neighbours that differ in one of them, and methods that never ran alike are paired
+whatever their options. All pairs would be many more, each of which costs the others power (Holm).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Any
 
-import numpy as np
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.records import canonical_json
 
-from evaluators.comparison import significance as stats
-from evaluators.comparison.significance import Matrix
-from evaluators.run.outcomes import Outcome
-from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import METHODS
-
-Metric = Literal["exact_match", "f1", "accuracy"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-BASELINES = ("no_verification", "self_verification")
-RESAMPLES = 10_000
-_DIGITS = 6
-"""More than anybody reads, fewer than the order of a sum can change."""
+LETTERS = {"max_steps": "K", "max_retries": "N"}
+"""The papers' names of options; they are told together."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """What was run."""
 
-    generator: str
-    verifier: str
     method: str
-    max_steps: int
-    max_retries: int
+    players: tuple[tuple[str, str], ...]
+    """Roles and their engines' names, the role that answers first."""
+    options: tuple[tuple[str, Any], ...]
+    """Names and values, in the order of the method's own."""
+
+    @classmethod
+    def of(cls, method: str, players: Mapping[str, str], options: Mapping[str, Any]) -> System:
+        """The system of an outcome's fields; ``TypeError`` or the like where they are no mappings.
+
+        >>> System.of("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
+        (('generator', 'g'), ('verifier', 'v'))
+        """
+        roles = _in_order(players, METHODS[method].roles if method in METHODS else ())
+        names = _in_order(options, _defaults(method))
+        return cls(
+            str(method),
+            tuple((str(role), str(players[role])) for role in roles),
+            tuple((str(name), _hashable(options[name])) for name in names),
+        )
 
     @property
-    def setting(self) -> tuple[str, int, int]:
-        """What systems share that can be compared."""
-        return self.generator, self.max_steps, self.max_retries
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean (0-1) or a difference of means, with its 95% confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-Estimates = dict[Metric, Estimate | None]
-"""None where nothing was measured."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A system's questions in one benchmark."""
-
-    questions: int
-    scored: int
-    unscored: int
-    """The judge was asked, and its verdict could not be read."""
-    unjudged: int
-    """No judge was asked."""
-    failed: int
-    """The engine failed for good; they count as answered wrongly by EM and F1."""
-    estimates: Estimates
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A system's scores."""
-
-    system: System
-    simulated: bool
-    cells: dict[str, Cell]
-    """By benchmark."""
-    average: Estimates
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How much better ``first`` is than ``second`` on the questions that both have."""
-
-    first: System
-    second: System
-    benchmark: str | None
-    """None: the mean of the benchmarks."""
-    metric: Metric
-    simulated: bool
-    pairs: int
-    unpaired: int
-    """Questions that only one of the two has, or has scored."""
-    estimate: Estimate
-    test: Literal["mcnemar", "sign_flip"]
-    p: float
-    p_holm: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """All scores and all differences."""
-
-    benchmarks: tuple[str, ...]
-    rows: tuple[Row, ...]
-    differences: tuple[Difference, ...]
-    seed: int
-    resamples: int
+    def title(self) -> str:
+        """The method's."""
+        return METHODS[self.method].title if self.method in METHODS else self.method
 
     @property
-    def simulated(self) -> bool:
-        """Whether any outcome is."""
-        return any(row.simulated for row in self.rows)
+    def answering(self) -> str:
+        """Who plays the role that answers."""
+        return next((name for _, name in self.players), "")
 
-    def difference(
-        self, first: System, second: System, benchmark: str | None, metric: Metric
-    ) -> Difference | None:
-        """That one, if the two have a question in common."""
-        wanted = (first, second, benchmark, metric)
-        known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
-        return next((d for d, key in known if key == wanted), None)
+    @property
+    def others(self) -> dict[str, str]:
+        """Who plays the other roles."""
+        return dict(self.players[1:])
 
-    def better_baseline(self, system: System, metric: Metric) -> System | None:
-        """The baseline that is better on average: the one that ``system`` beats by less."""
-        against = [
-            d
-            for d in self.differences
-            if d.first == system and d.benchmark is None and d.metric == metric
-            if d.second.method in BASELINES
-        ]
-        return min(against, key=lambda d: d.estimate.value).second if against else None
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the role that answers is the only one that has a player."""
+        return len(self.players) == 1
+
+    @property
+    def departures(self) -> set[str]:
+        """The options at another value than the method's default."""
+        defaults = _defaults(self.method)
+        return {n for n, value in self.options if n not in defaults or defaults[n] != value}
+
+    def told(self, names: Iterable[str]) -> str:
+        """Options in words.
+
+        >>> System("safe", (), (("max_steps", 5), ("feedback", "full"))).told(["max_steps"])
+        'K=5'
+        """
+        wanted = set(names)
+        return ", ".join(f"{LETTERS.get(n, n)}={value}" for n, value in self.options if n in wanted)
+
+    def as_json(self) -> dict[str, Any]:
+        """The system for a record."""
+        return {
+            "method": self.method,
+            "players": dict(self.players),
+            "options": dict(self.options),
+        }
 
 
-Questions = dict[tuple[str, int], Outcome]
-"""Outcomes by question id; questions that share an id are numbered in their order."""
+def differing(systems: Iterable[System]) -> set[str]:
+    """The options of which systems have several values."""
+    values: dict[str, set[Any]] = {}
+    for system in systems:
+        for name, value in system.options:
+            values.setdefault(name, set()).add(value)
+    return {name for name, known in values.items() if len(known) > 1}
 
 
-def compare(outcomes: Iterable[Outcome], seed: int = 0, resamples: int = RESAMPLES) -> Comparison:
-    """All systems that ``outcomes`` know of, compared.
+def varying(systems: Iterable[System]) -> set[str]:
+    """The options that are part of systems' names: those that differ, K and N together."""
+    found = differing(systems)
+    return found | (set(LETTERS) if found & set(LETTERS) else set())
 
-    ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips. Raises
-    ``UserError`` if there are no outcomes.
-    """
-    by_system = _by_system(outcomes)
-    if not by_system:
-        raise UserError("there are no outcomes to compare; run scripts.evaluate_stepwise first")
-    systems = sorted(by_system, key=_order)
-    pairs = [(b, a) for a, b in combinations(systems, 2) if a.setting == b.setting]
-    benchmarks = sorted({benchmark for found in by_system.values() for benchmark in found})
-    samples: dict[str | None, _Sample] = {
-        name: _sample(
-            [by_system[system].get(name, {}) for system in systems],
-            [(systems.index(first), systems.index(second)) for first, second in pairs],
-            np.random.default_rng([seed, *name.encode()]),
-            resamples,
-        )
-        for name in benchmarks
+
+def notable(systems: Sequence[System]) -> set[str]:
+    """The options that are worth telling: K and N, what differs, and what is not the default."""
+    return set(LETTERS).union(differing(systems), *(system.departures for system in systems))
+
+
+def swept(systems: Iterable[System]) -> dict[str, str]:
+    """Of each method with several options the one that its systems are lined up by: N, else K."""
+    by_method: dict[str, list[System]] = {}
+    for system in systems:
+        by_method.setdefault(system.method, []).append(system)
+    several = {method: differing(alike) for method, alike in by_method.items()}
+    first = ("max_retries", "max_steps")
+    return {
+        method: next((name for name in first if name in found), min(found))
+        for method, found in several.items()
+        if found
     }
-    samples[None] = _mean([samples[name] for name in benchmarks])
-    simulated = {
-        system: any(o.simulated for questions in found.values() for o in questions.values())
-        for system, found in by_system.items()
+
+
+def names(systems: Sequence[System]) -> dict[System, str]:
+    """A name for each system beside who answers: its method, and what else sets it apart."""
+    wanted = varying(systems)
+    return {s: ", ".join(filter(None, (_named(s, systems), s.told(wanted)))) for s in systems}
+
+
+def _named(system: System, systems: Sequence[System]) -> str:
+    """A method's title, with the players of its other roles that have several."""
+    alike = [other.others for other in systems if other.method == system.method]
+    several = {
+        role: name
+        for role, name in system.others.items()
+        if len({others.get(role) for others in alike}) > 1
     }
-    rows = [
-        Row(
-            system,
-            simulated[system],
-            {
-                name: _cell(questions, samples[name].estimates(at))
-                for name, questions in sorted(by_system[system].items())
-            },
-            samples[None].estimates(at),
-        )
-        for at, system in enumerate(systems)
+    if not several:
+        return system.title
+    # Where a method has but one other role there is no need to say which.
+    said = several.values() if len(system.others) == 1 else map(" ".join, several.items())
+    return f"{system.title} with {' and '.join(said)}"
+
+
+def common_options(systems: Sequence[System]) -> str:
+    """In words the options that do not vary."""
+    wanted = notable(systems) - varying(systems)
+    known = {name: s.told([name]) for s in systems for name, _ in s.options if name in wanted}
+    return ", ".join(known.values())
+
+
+def in_order(systems: Iterable[System]) -> list[System]:
+    """As tables have them: by who answers, by the options that all have, by method."""
+    found = list(systems)
+    shared = set.intersection(*({name for name, _ in s.options} for s in found)) if found else set()
+
+    def key(system: System) -> tuple[Any, ...]:
+        alike = [(name, value) for name, value in system.options if name in shared]
+        return system.answering, _sortable(alike), _rank(system)
+
+    return sorted(found, key=key)
+
+
+def pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
+    """Who is compared with whom: of two methods the later one with the earlier one."""
+    met = [(a, b) for a, b in combinations(systems, 2) if a.answering == b.answering]
+    closest: dict[tuple[System, str], int] = {}
+    for one, other in [*met, *((b, a) for a, b in met)]:
+        key = one, other.method
+        closest[key] = min(closest.get(key, _apart(one, other)), _apart(one, other))
+    return [
+        (b, a) if _rank(a) < _rank(b) else (a, b)
+        for a, b in met
+        if _apart(a, b) in (closest[a, b.method], closest[b, a.method])
     ]
-    differences = [
-        difference
-        for at, (first, second) in enumerate(pairs, len(systems))
-        for name, sample in samples.items()
-        for difference in sample.differences(
-            at, first, second, name, simulated[first] or simulated[second]
-        )
-    ]
-    return Comparison(tuple(benchmarks), tuple(rows), _adjusted(differences), seed, resamples)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """Measured and resampled columns: three a system, then three a pair of systems."""
-
-    systems: int
-    means: Matrix
-    resampled: Matrix
-    flipped: Matrix
-    """Of the pairs alone."""
-    counts: Matrix
-    """Questions behind each column's mean."""
-    unpaired: Matrix
-    wins: Matrix
-    losses: Matrix
-    benchmarks: int = 1
-
-    def estimates(self, at: int) -> Estimates:
-        return {metric: self._estimate(3 * at + m) for m, metric in enumerate(METRICS)}
-
-    def differences(
-        self, at: int, first: System, second: System, benchmark: str | None, simulated: bool
-    ) -> Iterable[Difference]:
-        for m, metric in enumerate(METRICS):
-            column, pair = 3 * at + m, 3 * (at - self.systems) + m
-            estimate = self._estimate(column)
-            if estimate is None:
-                continue
-            exact = self.benchmarks == 1 and metric != "f1"
-            if exact:
-                p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
-            else:
-                p = stats.flip_test(float(self.means[column]), self.flipped[:, pair])
-            yield Difference(
-                first,
-                second,
-                benchmark,
-                metric,
-                simulated,
-                int(self.counts[column]),
-                int(self.unpaired[pair]),
-                estimate,
-                "mcnemar" if exact else "sign_flip",
-                p,
-            )
-
-    def _estimate(self, column: int) -> Estimate | None:
-        value = float(self.means[column])
-        if np.isnan(value):
-            return None
-        low, high = stats.interval(value, self.resampled[:, column])
-        return Estimate(*(round(number, _DIGITS) + 0.0 for number in (value, low, high)))
+def _apart(one: System, other: System) -> int:
+    """How many of the options and players that both have differ."""
+    theirs = other.others
+    players = sum(theirs.get(role, name) != name for role, name in one.others.items())
+    return len(differing([one, other])) + players
 
 
-def _sample(
-    questions: Sequence[Questions],
-    pairs: Sequence[tuple[int, int]],
-    rng: np.random.Generator,
-    resamples: int,
-) -> _Sample:
-    """One benchmark: ``questions`` of each system, and the pairs of systems to compare."""
-    ids = sorted(set().union(*questions))
-    values = np.full((len(ids), len(questions), len(METRICS)), np.nan)
-    for at, found in enumerate(questions):
-        for row, id_ in enumerate(ids):
-            if id_ in found:
-                values[row, at] = _measured(found[id_])
-    first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    differences = values[:, first] - values[:, second]
-    one_only = np.isnan(values[:, first]) != np.isnan(values[:, second])
-    columns = np.concatenate([values, differences], axis=1).reshape(len(ids), -1)
-    differences = differences.reshape(len(ids), -1)
-    return _Sample(
-        systems=len(questions),
-        means=stats.column_means(columns),
-        resampled=stats.bootstrap_means(columns, rng, resamples),
-        flipped=stats.flipped_means(differences, rng, resamples),
-        counts=(~np.isnan(columns)).sum(axis=0).astype(np.float64),
-        unpaired=one_only.reshape(len(ids), -1).sum(axis=0).astype(np.float64),
-        wins=(differences > 0).sum(axis=0).astype(np.float64),
-        losses=(differences < 0).sum(axis=0).astype(np.float64),
-    )
+def _rank(system: System) -> tuple[Any, ...]:
+    known = list(METHODS)
+    place = known.index(system.method) if system.method in METHODS else len(known)
+    return place, system.method, _sortable(system.options), system.players
 
 
-def _mean(samples: Sequence[_Sample]) -> _Sample:
-    """The mean of the benchmarks; NaN where one of them has nothing."""
-    return _Sample(
-        systems=samples[0].systems,
-        means=np.mean([s.means for s in samples], axis=0),
-        resampled=np.mean([s.resampled for s in samples], axis=0),
-        flipped=np.mean([s.flipped for s in samples], axis=0),
-        counts=np.sum([s.counts for s in samples], axis=0),
-        unpaired=np.sum([s.unpaired for s in samples], axis=0),
-        wins=np.sum([s.wins for s in samples], axis=0),
-        losses=np.sum([s.losses for s in samples], axis=0),
-        benchmarks=len(samples),
-    )
-
-
-def _measured(outcome: Outcome) -> tuple[float, float, float]:
-    judged = {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
-    return outcome.exact_match, outcome.f1, judged
-
-
-def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]]:
-    found: dict[System, dict[str, Questions]] = {}
-    for o in outcomes:
-        system = System(o.generator, o.verifier, o.method, o.max_steps, o.max_retries)
-        questions = found.setdefault(system, {}).setdefault(o.benchmark, {})
-        copy = 0
-        while (o.question_id, copy) in questions:
-            copy += 1
-        questions[o.question_id, copy] = o
-    return found
-
-
-def _order(system: System) -> tuple[str, int, int, int, str]:
-    method = METHODS.index(system.method) if system.method in METHODS else len(METHODS)
-    return (*system.setting, method, system.verifier)
-
-
-def _cell(questions: Questions, estimates: Estimates) -> Cell:
-    verdicts = [outcome.verdict for outcome in questions.values()]
-    unscored, unjudged = verdicts.count("unscored"), verdicts.count(None)
-    return Cell(
-        questions=len(verdicts),
-        scored=len(verdicts) - unscored - unjudged,
-        unscored=unscored,
-        unjudged=unjudged,
-        failed=sum(o.trajectory.stop_reason == "failed" for o in questions.values()),
-        estimates=estimates,
-    )
-
-
-def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    """With Holm's p-values, in families of one measure and benchmark."""
-    families: dict[tuple[str | None, str], list[int]] = {}
-    for index, d in enumerate(differences):
-        families.setdefault((d.benchmark, d.metric), []).append(index)
-    p_holm = [0.0] * len(differences)
-    for family in families.values():
-        adjusted = stats.holm([differences[index].p for index in family])
-        for index, p in zip(family, adjusted, strict=True):
-            p_holm[index] = p
+def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str], ...]:
+    """Numbers by their size, before texts."""
     return tuple(
-        replace(d, p=_short(d.p), p_holm=_short(p))
-        for d, p in zip(differences, p_holm, strict=True)
+        (name, value if isinstance(value, int | float) else float("inf"), str(value))
+        for name, value in options
     )
 
 
-def _short(p: float) -> float:
-    """To six significant digits: a small p-value is not nothing."""
-    return float(f"{p:.6g}")
+def _defaults(method: str) -> dict[str, Any]:
+    """The options of a method that the registry knows."""
+    if method not in METHODS:
+        return {}
+    defaults = option_values(options_type(METHODS[method])())
+    return {name: _hashable(value) for name, value in defaults.items()}
+
+
+def _in_order(found: Iterable[str], known: Iterable[str]) -> list[str]:
+    there = set(found)
+    first = [name for name in known if name in there]
+    return [*first, *sorted(there.difference(first))]
+
+
+def _hashable(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else canonical_json(value)

@@ -1,4 +1,4 @@
-"""What the report's tables are made of: texts, names of systems, Markdown and CSV.
+"""What the report's tables are made of: texts, Markdown and CSV.
 
 A table is its header and its rows. Percentages have one decimal.
 """
@@ -8,18 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from evaluators.comparison.systems import Comparison, Estimate, Metric, Row, System
+from evaluators.comparison.significance import Estimate
+from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE
 
-METHOD_NAMES = {
-    "no_verification": "No verification",
-    "self_verification": "Self-verification",
-    "safe": "SAFE",
-}
-METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
 AVERAGE = "average"
-SYSTEM_COLUMNS = ("generator", "verifier", "method", "max_steps", "max_retries", "simulated")
 NOTHING = "–"
 
 Table = list[Sequence[object]]
@@ -76,23 +70,6 @@ def p_text(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def system_names(comparison: Comparison) -> dict[System, str]:
-    """A name for each system beside its generator: its method, and what else sets it apart."""
-    systems = [row.system for row in comparison.rows]
-    limits = {(s.max_steps, s.max_retries) for s in systems}
-    verifiers = {s.verifier for s in systems if s.method == "safe"}
-    names = {}
-    for row in comparison.rows:
-        s = row.system
-        name = METHOD_NAMES.get(s.method, s.method)
-        if s.method == "safe" and len(verifiers) > 1:
-            name += f" with {s.verifier}"
-        if len(limits) > 1:
-            name += f", K={s.max_steps}, N={s.max_retries}"
-        names[s] = name + mark(row.simulated)
-    return names
-
-
 def mark(simulated: bool) -> str:
     """What stands behind the name of anything simulated.
 
@@ -102,15 +79,13 @@ def mark(simulated: bool) -> str:
     return " (simulated)" if simulated else ""
 
 
-def system_cells(row: Row) -> list[object]:
-    """What a system is, for `SYSTEM_COLUMNS`."""
-    s = row.system
-    simulated = "true" if row.simulated else "false"
-    return [s.generator, s.verifier, s.method, s.max_steps, s.max_retries, simulated]
-
-
 def bounds(estimate: Estimate | None) -> list[str]:
     """A value, its lower and its upper bound in percent; empty where nothing was measured."""
     if estimate is None:
         return ["", "", ""]
     return [percent(number) for number in (estimate.value, estimate.low, estimate.high)]
+
+
+def error_types(found: Iterable[str]) -> list[str]:
+    """The taxonomy's ten, and `Missing Evidence` where it was found."""
+    return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(found))

@@ -1,6 +1,6 @@
-"""Generators and methods over questions: trajectories, scores, verdicts, written down.
+"""Methods and their players over questions: trajectories, scores, verdicts, written down.
 
-One setting (a generator, a method, its limits) after the other runs over all questions, so that
+One setting (a method, its players, its options) after the other runs over all questions, so that
 what a setting costs is its own. ``OUTPUT/.trajectories.jsonl`` keeps each trajectory as soon as it
 ends, by everything that can change it: a run that is killed resumes from there, and within a
 question from the clients' response cache. A trajectory that failed is not kept: the same command
@@ -9,41 +9,69 @@ asks for it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from evaluators.outcomes import Outcome
 from evaluators.run.journal import Journal
-from evaluators.run.outcomes import Outcome
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods import generator as generating
-from safe_stepwise.methods import verifier as verifying
+from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.loop import Limits, Method
 from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
-from safe_stepwise.records import Question, Trajectory, identity
+from safe_stepwise.records import FAILED, Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
+from safe_stepwise.store.names import TRAJECTORIES
+from safe_stepwise.store.progress import counts, requests
 
-JOURNAL = ".trajectories.jsonl"
+JOURNAL = f".{TRAJECTORIES}"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What runs over all questions."""
+    """What runs over all questions: a method, who plays its roles, its options."""
 
-    generator: Client
     method: Method
-    limits: Limits
+    players: Mapping[str, Client]
+    options: Any
 
-    def verifier_of(self, other: Client | None) -> Client | None:
-        """Who verifies: nobody, the generator itself, or ``other``."""
-        return {"no_verification": None, "self_verification": self.generator, "safe": other}[
-            self.method
-        ]
+    @property
+    def names(self) -> dict[str, str]:
+        """The players' names by role."""
+        return {role: client.engine.name for role, client in self.players.items()}
+
+    def identity(self, corpus: Corpus | None) -> str:
+        """Of all but the question that can change a trajectory: other code, other trajectories."""
+        return identity(
+            [
+                self.method.name,
+                {role: dict(client.engine.identity) for role, client in self.players.items()},
+                option_values(self.options),
+                prompts_digest(self.method),
+                corpus.sha256 if corpus else None,
+                code_of([self]),
+            ]
+        )
+
+    def answering(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
+        """From a question to its trajectory; a corpus is searched where the method can."""
+        options = self.options
+        if corpus is not None and "search" in {field.name for field in fields(options)}:
+            options = replace(options, search=corpus.search)
+        return partial(self.method.answer, clients=self.players, options=options)
+
+
+def code_of(settings: Iterable[Setting]) -> str:
+    """Digest of the code that makes their trajectories: running, methods, engines."""
+    parts: list[object] = []
+    for setting in settings:
+        parts += [setting.method, *(client.engine for client in setting.players.values())]
+    return code_digest("safe_stepwise.methods.running", *modules_of(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +81,24 @@ class Evaluation:
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
     output: Path
-    verifier: Client | None = None
     judge: Judge | None = None
     corpus: Corpus | None = None
     at_once: int = AT_ONCE
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
+    scoring: Mapping[str, str] = field(default_factory=dict)
+    """Whose rule scores a benchmark's answers, where that is not its own."""
+
+    def scorer(self, benchmark: str) -> str:
+        """The benchmark whose official scorer counts."""
+        return self.scoring.get(benchmark, benchmark)
 
     @property
     def clients(self) -> list[Client]:
         """All that may be asked, each once."""
-        judge = self.judge.client if self.judge else None
-        named = [*(s.generator for s in self.settings), self.verifier, judge]
-        return list({id(client): client for client in named if client is not None}.values())
+        named = [client for setting in self.settings for client in setting.players.values()]
+        named += [self.judge.client] if self.judge else []
+        return list({id(client): client for client in named}.values())
 
 
 @dataclass(slots=True)
@@ -84,12 +117,9 @@ class Progress:
         accounts = [client.total() for client in clients]
         prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
-        return (
-            f"done {self.done - self.kept - self.failed} cached {self.kept} failed {self.failed} "
-            f"owed {self.total - self.done}; requests: done {sum(a.answered for a in accounts)} "
-            f"cached {sum(a.hits for a in accounts)} failed {sum(a.failed for a in accounts)} "
-            f"owed {sum(a.owed for a in accounts)}; prompt tokens {prompt:,}{share}"
-        )
+        done, owed = self.done - self.kept - self.failed, self.total - self.done
+        stands = counts(done, self.kept, owed, failed=self.failed)
+        return f"{stands}; {requests(accounts)}; prompt tokens {prompt:,}{share}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +164,7 @@ async def _trajectories(
     progress: Progress,
 ) -> list[Trajectory]:
     """One setting's trajectories: those in the journal, and the others made now."""
-    common = _key_of(plan, setting)
+    common = setting.identity(plan.corpus)
     keys = [identity([common, question]) for question in asked]
     ended = {n: kept for n, key in enumerate(keys) if (kept := journal.get(key)) is not None}
     progress.kept += len(ended)
@@ -143,7 +173,7 @@ async def _trajectories(
 
     def on_done(place: int, trajectory: Trajectory) -> None:
         ended[owed[place]] = trajectory
-        failed = trajectory.stop_reason == "failed"
+        failed = trajectory.stop_reason == FAILED
         if not failed:
             journal.add(keys[owed[place]], trajectory)
         progress.done += 1
@@ -151,38 +181,11 @@ async def _trajectories(
 
     await run_questions(
         [plan.questions[n] for n in owed],
-        setting.generator,
-        setting.verifier_of(plan.verifier),
-        setting.limits,
-        search=plan.corpus.search if plan.corpus else None,
+        setting.answering(plan.corpus),
         on_done=on_done,
         at_once=plan.at_once,
     )
     return [ended[n] for n in range(len(keys))]
-
-
-def _key_of(plan: Evaluation, setting: Setting) -> str:
-    """Of all but the question that can change a trajectory."""
-    verifier = setting.verifier_of(plan.verifier)
-    incomplete = plan.corpus is not None
-    return identity(
-        [
-            dict(setting.generator.engine.identity),
-            dict(verifier.engine.identity) if verifier else None,
-            setting.method,
-            asdict(setting.limits),
-            generating.prompt_digest(),
-            verifying.prompt_digest(incomplete) if verifier else None,
-            plan.corpus.sha256 if plan.corpus and verifier else None,
-            code_of([setting.generator, *([verifier] if verifier else [])]),
-        ]
-    )
-
-
-def code_of(clients: Iterable[Client]) -> str:
-    """Digest of the code that makes trajectories with these clients' engines."""
-    engines = modules_of(client.engine for client in clients)
-    return code_digest("safe_stepwise.methods.running", *engines)
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
@@ -193,7 +196,7 @@ async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verd
     for benchmark, places in by_benchmark(plan.questions).items():
         judge = replace(plan.judge, benchmark=benchmark)
         cases = [
-            Case(ended[n].answer, references(plan.questions[n]), plan.questions[n].question)
+            Case(ended[n].answer, plan.questions[n].accepted, plan.questions[n].question)
             for n in places
         ]
         found.update(zip(places, await judge.judge_all(cases), strict=True))
@@ -206,20 +209,16 @@ def _outcomes(
     ended: Sequence[Trajectory],
     verdicts: Sequence[Verdict],
 ) -> tuple[Outcome, ...]:
-    verifier = setting.verifier_of(plan.verifier)
-    judge = plan.judge.client if plan.judge else None
-    took_part = [client for client in (setting.generator, verifier, judge) if client is not None]
+    took_part = [*setting.players.values(), *([plan.judge.client] if plan.judge else [])]
     return tuple(
         Outcome(
             benchmark=question.benchmark,
-            generator=setting.generator.engine.name,
-            verifier=verifier.engine.name if verifier else "",
-            method=setting.method,
-            max_steps=setting.limits.max_steps,
-            max_retries=setting.limits.max_retries,
+            method=setting.method.name,
+            players=setting.names,
+            options=option_values(setting.options),
             question_id=question.id,
-            exact_match=exact_match(trajectory.answer, references(question), question.benchmark),
-            f1=f1(trajectory.answer, references(question), question.benchmark),
+            exact_match=exact_match(trajectory.answer, question.accepted),
+            f1=f1(trajectory.answer, question.accepted, plan.scorer(question.benchmark)),
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),
@@ -227,11 +226,6 @@ def _outcomes(
         )
         for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
     )
-
-
-def references(question: Question) -> tuple[str, ...]:
-    """The accepted answers."""
-    return (question.answer, *question.aliases)
 
 
 def by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:

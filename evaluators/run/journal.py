@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from evaluators.run.outcomes import trajectory_of
+from evaluators.outcomes import trajectory_of
 from safe_stepwise.records import Trajectory, canonical_json
 
 

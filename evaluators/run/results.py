@@ -8,15 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.run.evaluation import Evaluation, Run, by_benchmark, code_of, references
-from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES, Asked, Outcome
-from safe_stepwise.methods import generator as generating
-from safe_stepwise.methods import verifier as verifying
-from safe_stepwise.methods.loop import Limits
-from safe_stepwise.methods.running import statistics
+from evaluators.outcomes import Asked, Outcome, statistics_of
+from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, code_of
+from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.records import Question, identity
+from safe_stepwise.records import FAILED, Question, identity
 from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL, AVERAGE = "all", "average"
 """Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
@@ -47,59 +45,60 @@ def results(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for run in runs for outcome in run.outcomes),
         "settings": settings_of(plan),
-        "runs": [_record(plan, run) for run in runs],
+        "runs": [_record(plan, run, _roles(runs)) for run in runs],
     }
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:
     """All that decides on a run's results, addresses left out."""
-    limits = plan.settings[0].limits
     judge = plan.judge
     return {
         **plan.notes,
         "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
         "questions_sha256": identity([identity(question) for question in plan.questions]),
-        "generators": list(dict.fromkeys(s.generator.engine.name for s in plan.settings)),
-        "methods": list(dict.fromkeys(s.method for s in plan.settings)),
-        "max_steps": sorted({s.limits.max_steps for s in plan.settings}),
-        "max_retries": sorted({s.limits.max_retries for s in plan.settings}),
-        "on_exhausted": limits.on_exhausted,
-        "feedback": limits.feedback,
-        "verifier": plan.verifier.engine.name if plan.verifier else None,
+        "systems": [_system(setting) for setting in plan.settings],
         "judge": judge.client.engine.name if judge else None,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
         "prompts_sha256": {
-            "generator": generating.prompt_digest(),
-            "verifier": verifying.prompt_digest(plan.corpus is not None),
+            **{s.method.name: prompts_digest(s.method) for s in plan.settings},
             "judge": judging.prompt_digest(),
         },
-        "code_sha256": code_of(plan.clients),
+        "code_sha256": code_of(plan.settings),
     }
 
 
-def _record(plan: Evaluation, run: Run) -> dict[str, Any]:
-    limits = run.setting.limits
+def _system(setting: Setting) -> dict[str, Any]:
+    return {
+        "method": setting.method.name,
+        "players": setting.names,
+        "options": option_values(setting.options),
+    }
+
+
+def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
     agreement = judging.count(run.verdicts).agreement
     benchmarks = {
-        name: scores([run.outcomes[n] for n in places], limits)
+        name: scores([run.outcomes[n] for n in places], roles)
         for name, places in by_benchmark(plan.questions).items()
     }
     return {
-        "generator": run.setting.generator.engine.name,
-        "verifier": run.outcomes[0].verifier,
-        "method": run.setting.method,
-        "max_steps": limits.max_steps,
-        "max_retries": limits.max_retries,
+        **_system(run.setting),
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
         "benchmarks": benchmarks,
         AVERAGE: {
             measure: _mean([b[measure] for b in benchmarks.values()]) for measure in MEASURES
         },
-        ALL: scores(run.outcomes, limits),
+        ALL: scores(run.outcomes, roles),
     }
+
+
+def _roles(runs: Sequence[Run]) -> list[str]:
+    """All who were asked: each run counts them, so that runs can be laid side by side."""
+    attempts = (a for run in runs for o in run.outcomes for a in o.trajectory.attempts)
+    return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -107,7 +106,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if len(known) == len(values) else None
 
 
-def scores(outcomes: Sequence[Outcome], limits: Limits) -> dict[str, Any]:
+def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:
     """Means over outcomes of one setting, and what its loop did.
 
     A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
@@ -121,8 +120,8 @@ def scores(outcomes: Sequence[Outcome], limits: Limits) -> dict[str, Any]:
         "f1": sum(outcome.f1 for outcome in outcomes) / size,
         "accuracy": right / judged if judged else None,
         "unscored": sum(outcome.verdict == "unscored" for outcome in outcomes),
-        "failed": sum(outcome.trajectory.stop_reason == "failed" for outcome in outcomes),
-        **asdict(statistics([outcome.trajectory for outcome in outcomes], limits)),
+        "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
+        **asdict(statistics_of(outcomes, roles)),
     }
 
 
@@ -131,6 +130,6 @@ def _asked(question: Question) -> Asked:
         question.benchmark,
         question.id,
         question.question,
-        references(question),
+        question.accepted,
         question.passages,
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-BENCHMARKS = ("hotpotqa", "2wikimultihopqa", "musique", "synthetic")
 ROWS = [["the Vel", "Vel; River Vel"], ["no", "yes"]]
 
 
@@ -37,6 +36,8 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
 def page() -> Any:
     """The page, for gradio to launch."""
     import gradio
+
+    from safe_stepwise.scoring import BENCHMARKS
 
     with gradio.Blocks(title="safe_stepwise") as blocks:
         gradio.Markdown(

@@ -13,7 +13,7 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import counts, telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion |
 def standing(client: Client, requests: int) -> str:
     """How this many requests stand, for the bar."""
     a, owed = client.total(), requests - _settled(client)
-    return f"done {a.answered} cached {a.hits} failed {a.failed} owed {owed}"
+    return counts(a.answered, a.hits, owed, failed=a.failed)
 
 
 def _settled(client: Client) -> int:

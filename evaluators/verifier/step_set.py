@@ -24,17 +24,19 @@ import pyarrow.parquet as pq
 from evaluators.verifier.quality import LABELS, Walk
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
-from safe_stepwise.records import Passage, Question, Step
+from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.store.codec import passage_of
+from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS, STEPS, TRAIN, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
 )
-IDEAL, INJECTED, REFINED = ORIGINS = ("ideal", "injected", "refined")
-"""As stored: a row's origin is a place in this."""
 
 
 class Asked(NamedTuple):
@@ -68,13 +70,12 @@ class StepCase:
 
 def split_files(folder: Path, split: str) -> list[Path]:
     """The files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
-    rows = folder / "data" / "steps"
-    if not rows.is_dir():
+    if not (folder / "data" / STEPS).is_dir():
         raise UserError(
-            f"{folder}: no safe-verifier-steps in it; build one with "
+            f"{folder}: no {VERIFIER_STEPS} in it; build one with "
             "python -m scripts.build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
         )
-    return sorted(rows.glob(f"{split}-*.parquet"))
+    return parquet_files(folder, STEPS, split)
 
 
 def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepCase]:
@@ -100,7 +101,7 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     return cases
 
 
-def majority(folder: Path, split: str = "train") -> str | None:
+def majority(folder: Path, split: str = TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     counts = dict.fromkeys(range(len(LABELS)), 0)
     for file in split_files(folder, split):
@@ -157,7 +158,7 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
 def _request(question: Question, steps: tuple[Step, ...]) -> Request:
     *previous, step = steps
     request = verifier_request(question.question, question.passages, previous, step)
-    return replace(request, question=question, previous=tuple(previous), step=step)
+    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
 def _case(row: Mapping[str, Any]) -> StepCase:
@@ -167,7 +168,7 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         split="",
         question=row["question"],
         answer="",
-        passages=tuple(Passage(p["title"], (p["text"],)) for p in row["passages"]),
+        passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     return StepCase(row["id"], question, steps, LABELS[row["error_type"]], ORIGINS[row["origin"]])
@@ -187,7 +188,7 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
 def _check(file: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
     """Raise ``UserError`` where columns are missing, or numbers stand for other labels."""
     if lacking := sorted(set(columns) - set(schema.names)):
-        raise UserError(f"{file}: no rows of safe-verifier-steps (no column {lacking[0]})")
+        raise UserError(f"{file}: no rows of {VERIFIER_STEPS} (no column {lacking[0]})")
     written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     features = written.get("info", {}).get("features", {})
     for column, names in (("error_type", LABELS), ("origin", ORIGINS)):

@@ -401,9 +401,8 @@ class Checker:
     ) -> Feedback | None:
         submitted = final_answer(step)
         lacking = [n for n in self.plan.facts if n not in done]
-        accepted = (self.question.answer, *self.question.aliases)
         normal = normalize_answer(submitted)
-        right = any(normal == normalize_answer(answer) for answer in accepted)
+        right = any(normal == normalize_answer(answer) for answer in self.question.accepted)
         if lacking:
             what = missing(self.plan.items[lacking[0]], self.passages)
             guidance = self.guidance(done, step.text)
@@ -413,7 +412,7 @@ class Checker:
         if right:
             guidance = word("guidance", "finished", step.text)
             return self._feedback(CORRECT, "sound_answer", step, guidance)
-        if any(_within(normal, normalize_answer(answer)) for answer in accepted):
+        if any(_within(normal, normalize_answer(answer)) for answer in self.question.accepted):
             return None
         return self._feedback(
             "Wrong Conclusion",

@@ -155,9 +155,8 @@ def claim_polarity(text: str) -> str | None:
 
 def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
     reading = read_step(clause)
-    answers = (question.answer, *question.aliases)
-    at = [place for a in answers if (place := first_mention(reading.text, a)) is not None]
-    words = {word for answer in answers for word in normal_name(answer).split()}
+    at = [place for a in question.accepted if (place := first_mention(reading.text, a)) is not None]
+    words = {word for answer in question.accepted for word in normal_name(answer).split()}
     rivals: dict[str, int] = {}
     asked = read(Passage("", (question.question,)))
     for name in dict.fromkeys([*others, *values(reading)]):

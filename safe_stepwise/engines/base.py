@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from safe_stepwise.records import Feedback, Question, Step, Usage
+from safe_stepwise.records import Usage
 
 FinishReason = Literal["stop", "length"]
 
@@ -51,24 +51,23 @@ class Schema:
         return cls(name, json.dumps(schema))
 
 
+class Scene(Protocol):
+    """What a simulating player goes by in a model's place; engines never look behind its key."""
+
+    @property
+    def key(self) -> list[Any]:
+        """All of it, as JSON takes it, that can change a simulated reply to the same messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
-
-    What follows ``role`` is for engines without a model, others never see it: the ``question`` to
-    reason over, which ``passage`` (from 1) of it is meant; in the loop the accepted steps, the
-    ``step`` to judge, what was said of a step that has to be written anew.
-    """
+    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it."""
 
     messages: tuple[Message, ...]
     sampling: Sampling = GREEDY
     schema: Schema | None = None
     role: str = ""
-    question: Question | None = field(default=None, compare=False, repr=False)
-    passage: int | None = None
-    previous: tuple[Step, ...] = field(default=(), compare=False, repr=False)
-    step: Step | None = field(default=None, compare=False, repr=False)
-    feedback: Feedback | None = field(default=None, compare=False, repr=False)
+    scene: Scene | None = field(default=None, compare=False, repr=False)
 
 
 NO_USAGE = Usage()
@@ -119,7 +118,7 @@ def request_key(engine: Engine, request: Request) -> str:
     """SHA-256 (64 hex digits) of everything that can change the reply (DESIGN, section 7).
 
     The role is not in it, as who asks does not change what a model says; a simulated engine may
-    go by the role and the question.
+    go by the role and the scene.
     """
     s = request.sampling
     asked: list[Any] = [
@@ -129,10 +128,7 @@ def request_key(engine: Engine, request: Request) -> str:
         (request.schema.name, request.schema.text) if request.schema else None,
     ]
     if engine.simulated:
-        asked += [request.role, request.passage]
-        if (q := request.question) is not None:
-            annotations = [*map(asdict, q.evidence), *map(asdict, q.decomposition)]
-            asked.append([q.id, q.answer, annotations])
+        asked += [request.role, *(request.scene.key if request.scene is not None else [None])]
     # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.
     text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

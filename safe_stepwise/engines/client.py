@@ -18,6 +18,8 @@ from safe_stepwise.records import Usage
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
+IN_FLIGHT = 256
+"""Requests under way at a time: what keeps one vLLM replica busy."""
 HOPELESS = 50
 """Requests that have to fail, with none answered, for a run to be given up."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
@@ -56,7 +58,7 @@ class Client:
 
     engine: Engine
     cache: ResponseCache | None = None
-    in_flight: int = 256
+    in_flight: int = IN_FLIGHT
     tries: int = TRIES
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""

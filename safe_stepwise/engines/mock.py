@@ -33,13 +33,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import jsonschema
 import yaml
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
+EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 FAULTS: Mapping[str, str] = {
     "429": "HTTP 429",
@@ -156,8 +156,11 @@ class MockEngine:
         self._tries: Counter[str] = Counter()
 
     @classmethod
-    def read(cls, path: Path) -> MockEngine:
+    def read(cls, path: str | Path) -> MockEngine:
         """The engine of a script; raises ``UserError`` for a file that is none, with the place."""
+        import jsonschema  # takes longer than all the other imports here
+
+        path = Path(path)
         try:
             raw = path.read_bytes()
             script = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)

@@ -27,12 +27,16 @@ from safe_stepwise.records import Usage
 if TYPE_CHECKING:
     import openai
 
+EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 TIMEOUT_S = 600.0
 CHECK_TIMEOUT_S = 30.0
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
+_ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
+_BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
+"""A host with a port, or whatever else no revision of a model is called."""
 
 
 class OpenAIEngine:
@@ -55,6 +59,21 @@ class OpenAIEngine:
             "model": model,
             "base_url": self.base_url,
         }
+
+    @classmethod
+    def read(cls, rest: str) -> OpenAIEngine:
+        """The engine of ``MODEL[@ADDRESS]``; ``UserError`` for what can't be read."""
+        address = _ADDRESS.search(rest)
+        model = rest[: address.start()] if address else rest
+        if not model or "://" in model:
+            raise UserError(
+                f"'openai:{rest}' names no model, or its address can't be read: write {EXAMPLE}"
+            )
+        bare = None if address else _BARE_ADDRESS.search(rest)
+        if bare:
+            meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
+            raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
+        return cls(model, address[1] if address else None)
 
     @functools.cached_property
     def _library(self) -> Any:

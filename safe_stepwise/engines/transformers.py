@@ -23,6 +23,7 @@ from safe_stepwise.records import Usage
 if TYPE_CHECKING:
     import torch
 
+EXAMPLE = "transformers:./my-model"
 BATCH = 16
 """Requests at a time; halved as often as the accelerator's memory asks for it."""
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
 
+EXAMPLE = "vllm:Qwen/Qwen3-8B"
+
 
 class VLLMEngine:
     """See the module docstring; ``options`` are further arguments of vLLM's ``AsyncEngineArgs``.

@@ -40,6 +40,16 @@ class Model:
         return cls(name, revision or None)
 
 
+def read_models(text: str) -> tuple[Model, Model | None]:
+    """A model, and its adapter after a ``+``; ``UserError`` where one of them can't be read.
+
+    >>> read_models("Qwen/Qwen3-8B+./adapter")[1]
+    Model(name='./adapter', revision=None)
+    """
+    base, plus, adapter = text.partition("+")
+    return Model.read(base), Model.read(adapter) if plus else None
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """A model or adapter that was found. ``folder`` holds at least its configuration."""

@@ -25,31 +25,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import (
+    ANSWERED,
+    FAILED,
     Attempt,
     Feedback,
     Passage,
     Question,
     Step,
-    StopReason,
     Trajectory,
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, STEP_KINDS
 
-Method = Literal["no_verification", "self_verification", "safe"]
-METHODS: tuple[Method, ...] = get_args(Method)
 OnExhausted = Literal["accept", "drop"]
 Search = Callable[[str], Sequence[Passage]]
 """From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
 
 RETRIEVED = 3
 """Passages a query brings in (SAFE v2, finding 5)."""
+
+GENERATOR, VERIFIER = "generator", "verifier"
+"""Who is asked, and whose tokens are counted."""
+OUT_OF_STEPS = "max_steps"
+"""The stop reason of who had to be asked for the answer."""
+FINAL_ANSWER = "final answer"
+"""The state of that last attempt, which is no try at a step."""
 
 MALFORMED = "Malformed"
 """The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
@@ -71,6 +78,8 @@ class Limits:
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     feedback: FeedbackForm = "full"
+    search: Search | None = field(default=None, compare=False, repr=False)
+    """With it the evidence counts as incomplete."""
 
     def __post_init__(self) -> None:
         if self.max_steps < 1 or self.max_retries < 0:
@@ -90,35 +99,27 @@ async def run_question(
     generator: Client,
     verifier: Client | None,
     limits: Limits = DEFAULT,
-    search: Search | None = None,
+    method: str = "safe",
 ) -> Trajectory:
-    """Everything that was done to answer one question.
+    """Everything that was done to answer one question, under the name of a ``method``.
 
-    The method follows from the clients: without a verifier none is asked, with the generator's own
-    client it verifies itself. Engines see the question's text and passages alone; those that
-    simulate also its annotations. With ``search`` the evidence counts as incomplete. A request that
-    fails for good ends the question: ``failed``.
+    Without a verifier none is asked; one that is the generator's own client verifies itself.
+    Engines see the question's text and passages alone; those that simulate also its annotations. A
+    request that fails for good ends the question: ``failed``.
     """
-    run = _Run(question, generator, verifier, limits, search)
+    run = _Run(question, generator, verifier, limits)
     try:
         stop = await run.to_the_end()
     except EngineError:
-        stop = "failed"
+        stop = FAILED
     return Trajectory(
         question_id=question.id,
-        method=method_of(generator, verifier),
+        method=method,
         steps=tuple(run.steps),
         attempts=tuple(run.attempts),
-        answer=run.answer if stop != "failed" else "",
+        answer=run.answer if stop != FAILED else "",
         stop_reason=stop,
     )
-
-
-def method_of(generator: Client, verifier: Client | None) -> Method:
-    """What a pair of clients amounts to."""
-    if verifier is None:
-        return "no_verification"
-    return "self_verification" if verifier is generator else "safe"
 
 
 def read_reply(text: str, number: int) -> Step:
@@ -163,8 +164,7 @@ def is_unread(attempt: Attempt) -> bool:
 
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
     """The attempts without the last call for an answer, which is no try at a step."""
-    asked = trajectory.stop_reason == "max_steps"
-    return trajectory.attempts[:-1] if asked else trajectory.attempts
+    return tuple(attempt for attempt in trajectory.attempts if attempt.state != FINAL_ANSWER)
 
 
 @dataclass(slots=True)
@@ -176,7 +176,6 @@ class _Run:
     generator: Client
     verifier: Client | None
     limits: Limits
-    search: Search | None
     steps: list[Step] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     advice: Feedback | None = None
@@ -191,13 +190,13 @@ class _Run:
         last = self.steps[-1] if self.steps else None
         return final_answer(last) if last and last.kind == "Final Answer" else ""
 
-    async def to_the_end(self) -> StopReason:
+    async def to_the_end(self) -> str:
         for _ in range(self.limits.max_steps):
             await self._round()
             if self.answer:
-                return "answered"
+                return ANSWERED
         await self._ask_for_answer()
-        return "max_steps"
+        return OUT_OF_STEPS
 
     async def _round(self) -> None:
         """One step, tried until it is accepted or the retries are used up."""
@@ -232,9 +231,11 @@ class _Run:
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
-        incomplete = self.search is not None
+        incomplete = self.limits.search is not None
         request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
-        reply = await self.verifier.ask(replace(request, question=q, previous=previous, step=step))
+        reply = await self.verifier.ask(
+            replace(request, scene=Scene(q, previous=previous, step=step))
+        )
         try:
             return parse_feedback(reply.text, incomplete), reply
         except FeedbackError:
@@ -242,7 +243,8 @@ class _Run:
 
     def _retrieved(self, feedback: Feedback | None) -> tuple[Passage, ...]:
         """The new passages that a verdict's query finds, which are at hand from then on."""
-        if self.search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
+        search = self.limits.search
+        if search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
             return ()
         query = " ".join((feedback.query or "").split())
         if not query or query.casefold() in self.queries:
@@ -250,7 +252,7 @@ class _Run:
         self.queries.add(query.casefold())
         known = {(page.title, page.text) for page in self.question.passages}
         new: list[Passage] = []
-        for page in self.search(query)[:RETRIEVED]:
+        for page in search(query)[:RETRIEVED]:
             if (page.title, page.text) not in known:
                 known.add((page.title, page.text))
                 new.append(page)
@@ -260,7 +262,7 @@ class _Run:
     async def _ask_for_answer(self) -> None:
         reply = await self.generator.ask(self._request(final=True))
         step = read_answer(reply.text, len(self.steps) + 1)
-        self._keep(reply, None, step is not None)
+        self._keep(reply, None, step is not None, state=FINAL_ANSWER)
         if step is not None:
             self.steps.append(step)
 
@@ -276,7 +278,7 @@ class _Run:
             final=final,
         )
         said = self.rejected[-1][1] if self.rejected else None
-        return replace(request, question=q, previous=previous, feedback=said)
+        return replace(request, scene=Scene(q, previous=previous, feedback=said))
 
     def _keep(
         self,
@@ -285,16 +287,17 @@ class _Run:
         accepted: bool,
         judged: Completion | None = None,
         retrieved: tuple[Passage, ...] = (),
+        state: str = "",
     ) -> None:
         attempt = Attempt(
             len(self.steps) + 1,
             reply.text,
             feedback,
             accepted,
-            generator_usage=reply.usage,
-            verifier_usage=judged.usage if judged else NO_USAGE,
+            usage={GENERATOR: reply.usage, **({VERIFIER: judged.usage} if judged else {})},
             retrieved=retrieved,
             verdict=judged.text if judged and feedback is _UNREAD else "",
+            state=state,
         )
         self.attempts.append(attempt)
         if feedback is not None and not accepted:

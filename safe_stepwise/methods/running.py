@@ -1,4 +1,4 @@
-"""Many questions through the loop at once, and what their trajectories came to.
+"""Many questions through a method at once, and what their trajectories came to.
 
 Each question advances on its own: it waits for its own replies and for no other question (no
 lock-step rounds). Questions are taken in their order, a new one when one ends, so that those under
@@ -7,75 +7,58 @@ way are few enough for an engine's prefix cache to hold their passages.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.loop import (
     DEFAULT,
     MALFORMED,
-    Limits,
-    Search,
     is_unread,
-    run_question,
     tries_at_steps,
     unverified,
 )
 from safe_stepwise.records import Attempt, Question, Trajectory, Usage
+from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
 AT_ONCE = 64
 """Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
 an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
 prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
-GENERATOR, VERIFIER = "generator", "verifier"
 
 
 async def run_questions(
     questions: Sequence[Question],
-    generator: Client,
-    verifier: Client | None,
-    limits: Limits = DEFAULT,
+    answer: Callable[[Question], Awaitable[Trajectory]],
     *,
-    search: Search | None = None,
     on_done: Callable[[int, Trajectory], None] | None = None,
     at_once: int = AT_ONCE,
 ) -> list[Trajectory]:
     """One trajectory a question, in the order of the questions.
 
-    The method follows from the clients, as in `run_question`. ``on_done`` hears of each trajectory
-    as it ends, with the index of its question. At most ``at_once`` questions are under way.
+    ``answer`` is a method's, with its clients and options. ``on_done`` hears of each trajectory as
+    it ends, with the index of its question. At most ``at_once`` questions are under way.
 
     A question whose engine fails for good has a trajectory with stop reason ``failed``; anything
     else that goes wrong (``UserError`` above all) or a cancellation ends all questions and is
     raised.
     """
-    if at_once < 1:
-        raise ValueError("at_once has to be 1 or more")
     ended: dict[int, Trajectory] = {}
-    waiting = enumerate(questions)
 
-    async def work() -> None:
-        for index, question in waiting:  # shared: whoever is free takes the next one
-            ended[index] = await run_question(question, generator, verifier, limits, search)
-            if on_done is not None:
-                on_done(index, ended[index])
+    async def work(place: tuple[int, Question]) -> None:
+        index, question = place
+        ended[index] = await answer(question)
+        if on_done is not None:
+            on_done(index, ended[index])
 
-    workers = [asyncio.create_task(work()) for _ in range(min(at_once, len(questions)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await for_each(list(enumerate(questions)), work, at_once)
     return [ended[index] for index in range(len(questions))]
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStatistics:
-    """What trajectories came to; what is counted by role has the keys generator and verifier."""
+    """What trajectories came to; tokens and calls by role."""
 
     questions: int
     calls: dict[str, int]
@@ -104,20 +87,27 @@ class LoopStatistics:
     stop_reasons: dict[str, int]
 
 
-def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> LoopStatistics:
-    """The statistics of trajectories that ran under ``limits``."""
-    calls, stops = Counter[str](), Counter[str]()
+def statistics(
+    trajectories: Sequence[Trajectory],
+    max_retries: int = DEFAULT.max_retries,
+    roles: Sequence[str] = (),
+) -> LoopStatistics:
+    """The statistics of trajectories of one method.
+
+    ``max_retries`` is the loop's N, by which its rounds are told apart. ``roles`` are counted even
+    where nobody played them.
+    """
+    calls, stops = Counter[str](dict.fromkeys(roles, 0)), Counter[str]()
     errors, positions = Counter[str](), Counter[int]()
-    usage = {GENERATOR: Counter[str](), VERIFIER: Counter[str]()}
+    usage = {role: Counter[str]() for role in roles}
     malformed = unread = exhausted = 0
     for trajectory in trajectories:
         stops[trajectory.stop_reason] += 1
-        calls[GENERATOR] += len(trajectory.attempts)
         for attempt in trajectory.attempts:
-            _spend(usage[GENERATOR], attempt.generator_usage)
-            _spend(usage[VERIFIER], attempt.verifier_usage)
+            calls.update(attempt.usage.keys())
+            for role, used in attempt.usage.items():
+                _spend(usage.setdefault(role, Counter[str]()), used)
         for attempt in tries_at_steps(trajectory):
-            calls[VERIFIER] += _was_verified(attempt)
             label = attempt.feedback.error_type if attempt.feedback else CORRECT
             if label == MALFORMED:
                 malformed += 1
@@ -126,7 +116,7 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
             elif label != CORRECT:
                 errors[label] += 1
                 positions[attempt.number] += 1
-        exhausted += sum(not _passed(tries[-1]) for tries in rounds(trajectory, limits))
+        exhausted += sum(not _passed(tries[-1]) for tries in rounds(trajectory, max_retries))
     count = len(trajectories)
     tokens = {
         what: {role: usage[role][what] for role in usage}
@@ -134,7 +124,7 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
     }
     return LoopStatistics(
         questions=count,
-        calls={role: calls[role] for role in usage},
+        calls=dict(calls),
         calls_per_question=calls.total() / count if count else 0.0,
         steps_per_question=sum(len(t.steps) for t in trajectories) / count if count else 0.0,
         error_types=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
@@ -151,12 +141,14 @@ def statistics(trajectories: Sequence[Trajectory], limits: Limits = DEFAULT) -> 
     )
 
 
-def rounds(trajectory: Trajectory, limits: Limits = DEFAULT) -> Iterator[tuple[Attempt, ...]]:
+def rounds(
+    trajectory: Trajectory, max_retries: int = DEFAULT.max_retries
+) -> Iterator[tuple[Attempt, ...]]:
     """The tries at steps, those of one round together; a round that broke off is left out."""
     tries: list[Attempt] = []
     for attempt in tries_at_steps(trajectory):
         tries.append(attempt)
-        if attempt.accepted or len(tries) > limits.max_retries:
+        if attempt.accepted or len(tries) > max_retries:
             yield tuple(tries)
             tries.clear()
 
@@ -165,11 +157,6 @@ def _passed(attempt: Attempt) -> bool:
     """Whether nobody found fault with it."""
     found = attempt.feedback
     return attempt.accepted and (found is None or found.error_type == CORRECT)
-
-
-def _was_verified(attempt: Attempt) -> bool:
-    """Whether a verifier replied to this try, readably or not."""
-    return attempt.feedback is not None and attempt.feedback.error_type != MALFORMED
 
 
 def _spend(sums: Counter[str], usage: Usage) -> None:

@@ -12,6 +12,8 @@ import difflib
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,10 +21,11 @@ from tqdm import tqdm
 
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import METHODS, Limits
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods.loop import GENERATOR, VERIFIER
 from safe_stepwise.methods.running import run_questions, statistics
 from safe_stepwise.metric.input import (
-    accepted_answers,
     checked_predictions,
     checked_references,
     checked_texts,
@@ -31,9 +34,10 @@ from safe_stepwise.metric.input import (
 )
 from safe_stepwise.metric.judge import Case, Judge, Judged, Verdict, count
 from safe_stepwise.open import opened
-from safe_stepwise.records import Passage, Question, Trajectory
+from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.progress import requests
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
@@ -103,22 +107,25 @@ def answers_by_loop(
     benchmark: str | None = None,
     on_exhausted: str = "accept",
     feedback: str = "full",
+    players: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
     judge_repeats: int = 1,
     skip_exact: bool = False,
     cache: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Let the loop answer questions from their passages, and score its answers.
+    """Let a method answer questions from their passages, and score its answers.
 
     A passage is a string, or a mapping with ``text`` or ``sentences`` and, if there is one, a
     ``title``. ``questions`` may also be `Question` objects, which bring their passages, answers and
     benchmark along (the ``symbolic`` engine needs their annotations).
 
-    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. The
-    verifier is asked with the method ``safe`` alone. ``max_steps``, ``max_retries``,
-    ``on_exhausted`` and ``feedback`` are those of `loop.Limits`; the other options those of
-    `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
+    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those
+    are asked whose role the method has; ``players`` names those of other roles. ``max_steps``,
+    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `loop.Limits`, ``options`` those
+    of other methods; the other options are those of `answers_given`, ``benchmark`` being
+    ``hotpotqa`` if not said.
 
-    Beside what `answers_given` returns: ``calls_per_question`` of generator and verifier,
+    Beside what `answers_given` returns: ``calls_per_question`` of all roles,
     ``steps_per_question`` accepted, ``error_types`` and ``error_positions`` (tries by label, and by
     number of the step), ``prompt_tokens`` and ``cached_tokens`` by role, as the engines report
     them, replies from the cache included. ``failed`` counts questions that a failed request ended;
@@ -127,28 +134,47 @@ def answers_by_loop(
     Raises ``UserError``, of one line, for input that is none and where every question failed.
     """
     asked = loop_questions(questions, passages, references, benchmark)
-    limits = _limits(max_steps, max_retries, on_exhausted, feedback)
-    specs = _specs(asked, generator, verifier, judge, method)
+    known = {"generator": generator, "verifier": verifier, **(players or {})}
+    chosen = _method(method, known)
+    limits = {"max_steps": max_steps, "max_retries": max_retries}
+    words = {"on_exhausted": on_exhausted, "feedback": feedback}
+    ours = _options(chosen, {**limits, **words}, options or {})
+    specs = _specs(asked, chosen, known, judge)
 
     async def answered() -> dict[str, Any]:
         async with opened(specs, cache) as clients:
-            trajectories = await _trajectories(clients, asked, method, limits)
-            found = _loop_report(asked, trajectories, limits)
+            trajectories = await _trajectories(clients, asked, chosen, ours)
+            found = _loop_report(asked, trajectories, ours)
             if judge is not None:
                 # Exact match, which may spare it a call, is one rule for all benchmarks.
                 judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
-                cases = [
-                    Case(t.answer, accepted_answers(q), q.question)
-                    for q, t in zip(asked, trajectories, strict=True)
-                ]
-                verdicts = await _verdicts(judging, cases)
-                found |= _report(verdicts)
-                replies = [reply for verdict in verdicts for reply in verdict.replies]
-                found["prompt_tokens"]["judge"] = sum(r.usage.prompt for r in replies)
-                found["cached_tokens"]["judge"] = sum(r.usage.cached for r in replies)
+                found = await _judged(found, judging, asked, trajectories)
             return found | _notes(clients)
 
     return wait_for(answered())
+
+
+async def _judged(
+    found: dict[str, Any],
+    judge: Judge,
+    questions: Sequence[Question],
+    trajectories: Sequence[Trajectory],
+) -> dict[str, Any]:
+    """The report with the judge's verdicts, and what they cost."""
+    cases = [
+        Case(trajectory.answer, question.accepted, question.question)
+        for question, trajectory in zip(questions, trajectories, strict=True)
+    ]
+    verdicts = await _verdicts(judge, cases)
+    replies = [reply for verdict in verdicts for reply in verdict.replies]
+    prompt = {"judge": sum(reply.usage.prompt for reply in replies)}
+    cached = {"judge": sum(reply.usage.cached for reply in replies)}
+    return {
+        **found,
+        **_report(verdicts),
+        "prompt_tokens": found["prompt_tokens"] | prompt,
+        "cached_tokens": found["cached_tokens"] | cached,
+    }
 
 
 OPTIONS: Mapping[str, frozenset[str]] = {
@@ -185,40 +211,55 @@ def checked_options(config: str, names: Iterable[str]) -> None:
 # ----------------------------------------------------------------------------------------- settings
 
 
-def _limits(max_steps: int, max_retries: int, on_exhausted: str, feedback: str) -> Limits:
-    for name, number in (("max_steps", max_steps), ("max_retries", max_retries)):
-        if not isinstance(number, int):
-            raise UserError(f"{name} is {number!r}: give a whole number")
+def _method(name: str, players: Mapping[str, str | None]) -> Method:
+    """The method of that name, whose roles all have a player."""
+    if name not in METHODS:
+        raise UserError(f"unknown method {name!r}: give one of {', '.join(METHODS)}")
+    lacking = [role for role in METHODS[name].roles if players.get(role) is None]
+    if "generator" in lacking:
+        raise UserError('name who answers, as in generator="openai:MODEL@http://HOST:8000/v1"')
+    if "verifier" in lacking:
+        raise UserError(
+            f"the method {name} needs a verifier: name its engine, or choose self_verification"
+        )
+    if lacking:
+        raise UserError(
+            f"the method {name} needs players: name the engine of {', '.join(lacking)}, as in "
+            f'players={{"{lacking[0]}": "openai:MODEL@http://HOST:8000/v1"}}'
+        )
+    return METHODS[name]
+
+
+def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+    """The method's options: those of the loop as far as it has them, and its own."""
+    for name in ("max_steps", "max_retries"):
+        if not isinstance(loops[name], int):
+            raise UserError(f"{name} is {loops[name]!r}: give a whole number")
+    kind = options_type(method)
+    has = {field.name for field in fields(kind)}
+    if unknown := [name for name in others if name not in has]:
+        raise UserError(f"the method {method.name} has no option {unknown[0]}")
     try:
-        return Limits(max_steps, max_retries, on_exhausted, feedback)  # type: ignore[arg-type]
-    except ValueError as error:
+        return kind(**{name: loops[name] for name in loops if name in has}, **others)
+    except (ValueError, TypeError) as error:
         raise UserError(f"{error}") from None
 
 
 def _specs(
     questions: Sequence[Question],
-    generator: str | None,
-    verifier: str | None,
+    method: Method,
+    players: Mapping[str, str | None],
     judge: str | None,
-    method: str,
 ) -> dict[str, str]:
     """The specs of the engines that will be asked, by who they are."""
-    if method not in METHODS:
-        raise UserError(f"unknown method {method!r}: give one of {', '.join(METHODS)}")
-    if generator is None:
-        raise UserError('name who answers, as in generator="openai:MODEL@http://HOST:8000/v1"')
-    if method == "safe" and verifier is None:
-        raise UserError(
-            "the method safe needs a verifier: name its engine, or choose self_verification"
-        )
-    named = {"generator": generator, "verifier": verifier if method == "safe" else None}
+    named = {role: players[role] for role in method.roles}
     specs = {who: spec for who, spec in {**named, "judge": judge}.items() if spec is not None}
     annotated = any(question.is_annotated for question in questions)
-    for who in ("generator", "verifier"):
-        if not annotated and specs.get(who, "").partition(":")[0] == "symbolic":
+    for who in method.roles:
+        if not annotated and specs[who].partition(":")[0] == "symbolic":
             raise UserError(
                 f"{who}: symbolic goes by annotations, which these questions lack; name a model, "
-                "or give Question objects to safe_stepwise.metric.compute.answers_by_loop"
+                "or give Question objects to safe_stepwise.metric.answers_by_loop"
             )
     return specs
 
@@ -227,23 +268,20 @@ def _specs(
 
 
 async def _trajectories(
-    clients: Mapping[str, Client], questions: Sequence[Question], method: str, limits: Limits
+    clients: Mapping[str, Client], questions: Sequence[Question], method: Method, options: Any
 ) -> list[Trajectory]:
-    generator = clients["generator"]
-    verifiers = {"self_verification": generator, "safe": clients.get("verifier")}
-    asked = [client for who, client in clients.items() if who != "judge"]
+    playing = {role: clients[role] for role in method.roles}
     with _bar(len(questions), "question") as bar:
         ended = await run_questions(
             questions,
-            generator,
-            verifiers.get(method),
-            limits,
-            on_done=lambda *_: _tell(bar, asked),
+            partial(method.answer, clients=playing, options=options),
+            on_done=lambda *_: _tell(bar, list(playing.values())),
         )
-    if all(trajectory.stop_reason == "failed" for trajectory in ended):
-        name = generator.engine.name
+    if all(trajectory.stop_reason == FAILED for trajectory in ended):
+        first, *others = playing.values()
+        who = f"{first.engine.name} or the {method.roles[-1]}" if others else first.engine.name
         raise UserError(
-            f"all {len(ended)} questions failed: {name} or the verifier left a request of each "
+            f"all {len(ended)} questions failed: {who} left a request of each "
             "unanswered; see to it and compute again, what was answered is kept"
         )
     return ended
@@ -263,14 +301,7 @@ def _bar(total: int, unit: str) -> tqdm[NoReturn]:
 
 
 def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
-    accounts = [client.total() for client in clients]
-    done, cached, failed, owed = (
-        sum(getattr(account, name) for account in accounts)
-        for name in ("answered", "hits", "failed", "owed")
-    )
-    bar.set_postfix_str(
-        f"requests: done {done} cached {cached} failed {failed} owed {owed}", refresh=False
-    )
+    bar.set_postfix_str(requests(client.total() for client in clients), refresh=False)
     bar.update(1)
 
 
@@ -300,13 +331,13 @@ def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _loop_report(
-    questions: Sequence[Question], trajectories: Sequence[Trajectory], limits: Limits
+    questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any
 ) -> dict[str, Any]:
     answers = [
-        (trajectory.answer, accepted_answers(question), question.benchmark)
+        (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
-    found = statistics(trajectories, limits)
+    found = statistics(trajectories, getattr(options, "max_retries", 0), (GENERATOR, VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),
@@ -318,5 +349,5 @@ def _loop_report(
         "error_positions": found.error_positions,
         "prompt_tokens": dict(found.prompt_tokens),
         "cached_tokens": dict(found.cached_tokens),
-        "failed": found.stop_reasons.get("failed", 0),
+        "failed": found.stop_reasons.get(FAILED, 0),
     }

@@ -12,6 +12,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage, Question, canonical_json, identity
 from safe_stepwise.scoring import exact_match
+from safe_stepwise.store.codec import passage_of
 
 
 def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
@@ -145,9 +146,7 @@ def loop_questions(
         rows = zip(texts, pages, accepted, strict=True)
         found = [_question(*row, benchmark or "hotpotqa") for row in rows]
     for question in found:
-        exact_match(
-            "", accepted_answers(question), question.benchmark
-        )  # an unknown benchmark is told now
+        exact_match("", question.accepted, question.benchmark)  # an unknown benchmark is told now
     return found
 
 
@@ -161,13 +160,8 @@ def _question(
         question=text,
         answer=accepted[0],
         aliases=tuple(accepted[1:]),
-        passages=tuple(Passage(page["title"], tuple(page["sentences"])) for page in pages),
+        passages=tuple(map(passage_of, pages)),
     )
-
-
-def accepted_answers(question: Question) -> tuple[str, ...]:
-    """The answer and its aliases."""
-    return (question.answer, *question.aliases)
 
 
 def _short(value: Any) -> str:

@@ -20,12 +20,11 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import JUDGE, AnswerScene
 from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
-from safe_stepwise.records import Question, Step, Usage, identity
+from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.steps import ANSWER_MARKER
 
-ROLE = "judge"
 PROMPT = prompts.load("judge/equivalence")
 SAMPLING = Sampling(max_tokens=512)
 SHOWN_CHARACTERS = 1_000
@@ -73,7 +72,7 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
-    ``benchmark`` names the scorer whose exact match that is. An answer is judged ``repeats`` times;
+    ``benchmark`` is that of the questions. An answer is judged ``repeats`` times;
     the outcome that most replies have counts, and where two have as many it is ``unscored``.
     """
 
@@ -95,9 +94,9 @@ class Judge:
             raise UserError("an answer has no references to judge it by: give at least one")
         if not case.prediction.strip():
             return Verdict("incorrect", "No answer was given.")
-        if self.skip_exact and exact_match(case.prediction, case.references, self.benchmark):
+        if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
-        asked = judge_request(case, self.benchmark)
+        asked = judge_request(case)
         seeds = range(SAMPLING.seed, SAMPLING.seed + self.repeats)
         requests = [replace(asked, sampling=replace(SAMPLING, seed=seed)) for seed in seeds]
         said = await self.client.ask_all(requests)
@@ -136,7 +135,7 @@ class Judge:
         return Reply(outcome, explanation, reply.text, usage=reply.usage)
 
 
-def judge_request(case: Case, benchmark: str = "synthetic") -> Request:
+def judge_request(case: Case) -> Request:
     """The greedy request for a verdict.
 
     >>> print(judge_request(Case("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
@@ -153,16 +152,8 @@ def judge_request(case: Case, benchmark: str = "synthetic") -> Request:
         prediction=shown,
         left_out=len(case.prediction.strip()) - len(shown),
     )
-    known = Question(
-        id=identity([case.question, case.references]),
-        benchmark=benchmark,
-        split="",
-        question=case.question,
-        answer=case.references[0],
-        aliases=tuple(case.references[1:]),
-    )
-    submitted = Step(1, f"{ANSWER_MARKER} {case.prediction.strip()}", "Final Answer")
-    return Request(messages, SAMPLING, PROMPT.schema, ROLE, question=known, step=submitted)
+    scene = AnswerScene(case.prediction.strip(), tuple(case.references))
+    return Request(messages, SAMPLING, PROMPT.schema, JUDGE, scene)
 
 
 def verdict_of(replies: Sequence[Reply]) -> Verdict:

@@ -1,4 +1,4 @@
-"""Rows that lack evidence, as the symbolic engine plays them.
+"""Rows that lack evidence, as the symbolic players take them.
 
 A fact that the annotations name and no passage states gets a stand-in passage behind the real ones,
 so that a plan can be made. Neither role ever reads from it: the generator says that it finds
@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.wordings import missing, searched_for, sought, word
-from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.engines.base import EngineError
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
@@ -108,39 +107,17 @@ def is_hidden(item: Item, question: Question) -> bool:
     return item.passage is not None and item.passage > len(question.passages)
 
 
-def denial(item: Item, checker: Checker) -> str:
-    """What an honest generator writes of a fact that it does not find."""
+def denial(item: Item, passages: Sequence[Passage]) -> str:
+    """What an honest generator writes of a fact that it does not find.
+
+    ``passages``, here and below, are those with the stand-ins.
+    """
     if item.sentence is not None:
-        return f"None of the passages is about {sought(item, checker.passages)}."
-    return " ".join(f"None of the passages states {missing(item, checker.passages)}.".split())
+        return f"None of the passages is about {sought(item, passages)}."
+    return " ".join(f"None of the passages states {missing(item, passages)}.".split())
 
 
-def judged(request: Request, checker: Checker, found: Feedback | None) -> Feedback | None:
-    """The checker's verdict as one gives it who does not see what is hidden."""
-    question, step = request.question, request.step
-    assert question is not None
-    assert step is not None
-    place = checker.next_item(checker.established(request.previous))
-    item = checker.plan.items[place] if place is not None else None
-    if item is not None and is_hidden(item, question) and _is_for_want(found, step):
-        asked_to_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
-        return _search(item, step, checker) if asked_to_search else None
-    return found
-
-
-def without_hidden(
-    feedback: Feedback, question: Question, item: Item, checker: Checker
-) -> Feedback:
-    """A verdict that names no passage beyond those at hand."""
-    less, search = feedback, _search(item, None, checker)
-    if _names_hidden(feedback.diagnosis, question):
-        less = replace(less, diagnosis=search.diagnosis)
-    if _names_hidden(feedback.guidance, question):
-        less = replace(less, guidance=search.guidance)
-    return less
-
-
-def _is_for_want(found: Feedback | None, step: Step) -> bool:
+def is_for_want(found: Feedback | None, step: Step) -> bool:
     """Whether what is wrong with a step is, or may be, that its evidence is not there."""
     if step.kind == "Final Answer":
         return False
@@ -150,11 +127,24 @@ def _is_for_want(found: Feedback | None, step: Step) -> bool:
     return not proved and category(found.error_type) != "Procedural"
 
 
-def _search(item: Item, step: Step | None, checker: Checker) -> Feedback:
-    what, text = missing(item, checker.passages), step.text if step else ""
+def search(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
+    """The verdict that what an item reads is missing, with the query for it."""
+    what, text = missing(item, passages), step.text if step else ""
     diagnosis = word("diagnosis", "missing_evidence", text, what=what)
     guidance = word("guidance", "search", text, what=what)
-    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, checker.passages))
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, passages))
+
+
+def without_hidden(
+    feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]
+) -> Feedback:
+    """A verdict that names no passage beyond those at hand."""
+    less, instead = feedback, search(item, passages)
+    if _names_hidden(feedback.diagnosis, question):
+        less = replace(less, diagnosis=instead.diagnosis)
+    if _names_hidden(feedback.guidance, question):
+        less = replace(less, guidance=instead.guidance)
+    return less
 
 
 def _names_hidden(text: str, question: Question) -> bool:

@@ -1,14 +1,14 @@
-"""The symbolic engine's part in the loop: it writes steps and judges them by a question's plan.
+"""The symbolic generator and verifier: they write steps, and judge them, by a question's plan.
 
 The plan comes from the annotated hops and the passages that state them (HotpotQA: from supporting
-facts). As generator it follows the plan from step to step and makes simple mistakes at its error
+facts). The generator follows the plan from step to step and makes simple mistakes at its error
 rate: another value, a hop skipped, a step repeated, another answer. It does not notice: what rests
 on a mistake comes out wrong. Told of a fault it mends the first thing that is missing, mostly.
-As verifier it says what the checker says, ``Correct`` where that abstains, or at its error rate
+The verifier says what the checker says, ``Correct`` where that abstains, or at its error rate
 another label.
 
 Where gold passages are gone, the generator says what it does not find; the verifier, if it may,
-says Missing Evidence, with a query (`symbolic_evidence`).
+says Missing Evidence, with a query (`players.evidence`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,20 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError, format_feedback
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.methods import generator, verifier
-from safe_stepwise.players.evidence import denial, is_hidden, judged, with_stand_ins, without_hidden
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.players.evidence import (
+    denial,
+    is_for_want,
+    is_hidden,
+    search,
+    with_stand_ins,
+    without_hidden,
+)
+from safe_stepwise.players.symbolic import Role
 from safe_stepwise.records import Feedback, Question, Step
-from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
-from safe_stepwise.taxonomy import CORRECT, check_order
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
 DEAF = 0.2
 """How often, at most, feedback on a step is of no use."""
@@ -41,20 +50,11 @@ _BRACKETS = re.compile(r"\s*\([^()]*\)$")
 _STEP = re.compile(r"\bStep (\d+)\b")
 
 
-def reply(request: Request, error_rate: float, chance: Random) -> str:
-    """What the engine says in one of ``ROLES``; raises EngineError where there is no plan."""
-    assert request.question is not None
-    try:
-        return ROLES[request.role](request, error_rate, chance)
-    except (StepError, FeedbackError) as error:
-        raise EngineError(f"the row's annotations break the grammar ({error})") from None
-
-
 @lru_cache(maxsize=2048)
 def checker_of(question: Question) -> Checker:
     """The checker of a question's annotated path; raises EngineError if it has none.
 
-    Passages that the row lacks have stand-ins there (`symbolic_evidence`).
+    Passages that the row lacks have stand-ins there (`players.evidence`).
     """
     whole, path = with_stand_ins(question)
     try:
@@ -66,43 +66,54 @@ def checker_of(question: Question) -> Checker:
 # ---------------------------------------------------------------------------------------- verdicts
 
 
-def _verify(request: Request, error_rate: float, chance: Random) -> str:
-    assert request.question is not None
-    if request.step is None:
+def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
+    scene = _scene(request)
+    if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
-    checker, step = checker_of(request.question), request.step
-    found = judged(request, checker, checker.check(request.previous, step))
-    done = checker.established(request.previous)
-    guidance = checker.guidance(done, step.text)
-    verdict = found or Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
+    checker, step = checker_of(scene.question), scene.step
+    may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
+    guidance = checker.guidance(checker.established(scene.previous), step.text)
+    verdict = _found(scene, checker, step, may_search) or Feedback(
+        CORRECT, "Nothing was found that speaks against it.", guidance
+    )
     if chance.random() < error_rate:
         others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
         label = chance.choice(others)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
-    hidden = [item for item in checker.plan.items if is_hidden(item, request.question)]
-    return format_feedback(
-        without_hidden(verdict, request.question, hidden[0], checker) if hidden else verdict
-    )
+    hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
+    if not hidden:
+        return verdict
+    return without_hidden(verdict, scene.question, hidden[0], checker.passages)
+
+
+def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
+    """The checker's verdict as one gives it who does not see what is hidden."""
+    found = checker.check(scene.previous, step)
+    place = checker.next_item(checker.established(scene.previous))
+    item = checker.plan.items[place] if place is not None else None
+    if item is None or not is_hidden(item, scene.question) or not is_for_want(found, step):
+        return found
+    return search(item, checker.passages, step) if may_search else None
 
 
 # ------------------------------------------------------------------------------------------- steps
 
 
-def _generate(request: Request, error_rate: float, chance: Random) -> str:
-    assert request.question is not None
-    writer = _Writer(request.question, request.previous, chance)
-    if request.feedback is None:
+def _generate(request: Request, error_rate: float, chance: Random) -> Step:
+    scene = _scene(request)
+    writer = _Writer(scene.question, scene.previous, chance)
+    if scene.feedback is None:
         wrong, place = chance.random() < error_rate, writer.believed
     else:
         wrong, place = chance.random() < min(error_rate, DEAF), writer.missing
-    return format_step(writer.wrong(place) if wrong else writer.step(place))
+    return writer.wrong(place) if wrong else writer.step(place)
 
 
-def _final_answer(request: Request, error_rate: float, chance: Random) -> str:
-    assert request.question is not None
-    writer = _Writer(request.question, request.previous, chance)
+def _final_answer(request: Request, error_rate: float, chance: Random) -> Step:
+    scene = _scene(request)
+    writer = _Writer(scene.question, scene.previous, chance)
     place = len(writer.items)
-    return format_step(writer.wrong(place) if chance.random() < error_rate else writer.step(place))
+    return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 
 @lru_cache(maxsize=4096)
@@ -149,7 +160,7 @@ class _Writer:
         if concludes and self.is_misled:
             return self.otherwise(place)
         if self._is_hidden(place):
-            return self._step(denial(self.items[place], self.checker), place)
+            return self._step(denial(self.items[place], self.checker.passages), place)
         step = self.ideal[place]
         return self._step(_STEP.sub(self._renumbered, step.text), place)
 
@@ -206,8 +217,7 @@ class _Writer:
         return [_BRACKETS.sub("", t.head) for item in self.items for t in item.triples]
 
     def _is_answer(self, name: str) -> bool:
-        accepted = [self.question.answer, *self.question.aliases]
-        return any(normalize_answer(name) == normalize_answer(answer) for answer in accepted)
+        return exact_match(name, self.question.accepted) == 1
 
     def _misread(self, item: Item, place: int, choice: int) -> str:
         value = self.checker.claims.value_of(item)
@@ -249,8 +259,26 @@ def _another(question: Question, value: str, chance: Random) -> str:
     return chance.choice(others) if others else f"{value} the Other"
 
 
-ROLES: Mapping[str, Callable[[Request, float, Random], str]] = {
+# ------------------------------------------------------------------------------------------- roles
+
+
+def _scene(request: Request) -> Scene:
+    assert isinstance(request.scene, Scene)
+    return request.scene
+
+
+def _reply(request: Request, error_rate: float, chance: Random) -> str:
+    """What is said in a role, in its grammar."""
+    try:
+        said = _SAID[request.role](request, error_rate, chance)
+        return format_step(said) if isinstance(said, Step) else format_feedback(said)
+    except (StepError, FeedbackError) as error:
+        raise EngineError(f"the row's annotations break the grammar ({error})") from None
+
+
+_SAID: Mapping[str, Callable[[Request, float, Random], Step | Feedback]] = {
     generator.ROLE: _generate,
     generator.FINAL_ROLE: _final_answer,
     verifier.ROLE: _verify,
 }
+ROLES: Mapping[str, Role] = dict.fromkeys(_SAID, _reply)

@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,10 @@ import safe_stepwise
 PACKAGES = ("safe_stepwise", "builders", "trainers", "evaluators", "cards", "releases", "scripts")
 """The project's own, as far as they are there."""
 
-REGISTRIES = ("safe_stepwise.open", "builders.benchmarks", "builders.synthetic")
+REGISTRIES = (
+    *("safe_stepwise.open", "safe_stepwise.methods"),
+    *("builders.benchmarks", "builders.synthetic"),
+)
 """Modules that only look others up. Whoever uses one names what it found there, as an artifact does
 not depend on everything that could have been found."""
 
@@ -49,13 +52,13 @@ def modules_of(things: Iterable[object]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A module's file, its package, the names it imports, and the words of its strings."""
+    """A module's file, its package, the names it imports, and its strings."""
 
     file: Path
     package: str
     content: bytes
     imports: tuple[str, ...]
-    words: frozenset[str]
+    strings: frozenset[str]
 
 
 def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, Source]:
@@ -89,7 +92,7 @@ def _source(name: str) -> Source | None:
             nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             imports = [each for node in nodes for each in _imported(node, package)]
-            return Source(file, package, content, tuple(imports), _words(nodes))
+            return Source(file, package, content, tuple(imports), _strings(nodes))
     return None
 
 
@@ -102,25 +105,30 @@ def _imported(node: ast.AST, package: str) -> list[str]:
     return [base, *(f"{base}.{alias.name}" for alias in node.names)]
 
 
-def _words(nodes: list[ast.AST]) -> frozenset[str]:
-    strings = (node.value for node in nodes if isinstance(node, ast.Constant))
-    return frozenset(word for s in strings if isinstance(s, str) for word in s.split("/"))
+def _strings(nodes: list[ast.AST]) -> frozenset[str]:
+    values = (node.value for node in nodes if isinstance(node, ast.Constant))
+    return frozenset(value for value in values if isinstance(value, str))
 
 
 def _data(sources: Mapping[str, Source]) -> dict[str, Path]:
-    """Files beside the modules that are no code, and those of folders that a module names."""
-    words = frozenset[str]().union(*(source.words for source in sources.values()))
-    folders = {source.package: source.file.parent for source in sources.values()}
-    return {
-        f"{package}/{file.relative_to(folder).as_posix()}": file
-        for package, folder in folders.items()
-        for file in _files(folder, words)
-    }
+    """What lies beside the modules and is no code.
+
+    Of folders that are no packages, those that a module beside them names ("templates"), or any
+    module with a file in them ("verification/extract").
+    """
+    every = frozenset[str]().union(*(source.strings for source in sources.values()))
+    paths = {string.partition("/")[0] for string in every if "/" in string}
+    found: dict[str, Path] = {}
+    for source in sources.values():
+        folder = source.file.parent
+        for file in _files(folder, paths | source.strings):
+            found[f"{source.package}/{file.relative_to(folder).as_posix()}"] = file
+    return found
 
 
-def _files(folder: Path, words: frozenset[str]) -> Iterator[Path]:
+def _files(folder: Path, named: Set[str]) -> Iterator[Path]:
     for entry in folder.iterdir():
-        if entry.is_dir() and entry.name in words and not (entry / "__init__.py").exists():
+        if entry.is_dir() and entry.name in named and not (entry / "__init__.py").exists():
             inside = (file for file in entry.rglob("*") if "__pycache__" not in file.parts)
             yield from filter(Path.is_file, inside)
         elif entry.is_file() and entry.suffix != ".py" and not entry.name.startswith("."):

@@ -1,12 +1,16 @@
-"""One event loop a process, in its own thread: a client's connections outlive a chunk of work."""
+"""One event loop a process, in its own thread: a client's connections outlive a chunk of work.
+
+And what a loop is for: much work under way at once, though never more than is asked for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
+from operator import length_hint
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,6 +35,32 @@ def cancel_all() -> None:
     with _LOCK:
         for running in tuple(_RUNNING):
             running.cancel()
+
+
+async def for_each(
+    items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int
+) -> None:
+    """Await ``work`` for every item, in their order, for at most ``at_once`` of them at a time.
+
+    No item waits for a slower one, and none is taken before there is room for it. The first error
+    (that of ``items``, too) or a cancellation ends all that is under way and is raised.
+    """
+    if at_once < 1:
+        raise ValueError("at_once has to be 1 or more")
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:  # shared: whoever is free takes the next one
+            await work(item)
+
+    number = min(at_once, length_hint(items, at_once))
+    workers = [asyncio.create_task(worker()) for _ in range(number)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for one in workers:
+            one.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
 
 
 @functools.cache

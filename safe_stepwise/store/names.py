@@ -1,10 +1,45 @@
-"""What releases and their parts are called: tags ``vMAJOR.MINOR.PATCH``, the adapter's repo."""
+"""What is written down is called here: artifacts, splits, configs, origins, files, reasons.
+
+Releases are tagged ``vMAJOR.MINOR.PATCH``.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
 from safe_stepwise.errors import UserError
+
+VERIFIED = "safe-verified-multihop"
+NOISE_LABELS = "safe-noise-labels"
+VERIFIER_STEPS = "safe-verifier-steps"
+METRIC = "safe_stepwise"
+"""The five artifacts' repos; the adapter's is `adapter_repo`."""
+
+DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
+"""Folders of a release."""
+
+TRAIN, VALIDATION, TEST = "train", "validation", "test"
+LABELED, EVAL = "_labeled", "_eval"
+"""What configs of `VERIFIED` append to a benchmark's name: all rows with labels, the sample."""
+STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
+"""Configs of `VERIFIER_STEPS`."""
+
+Origin = Literal["ideal", "injected", "refined"]
+IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
+"""Where a row of `VERIFIER_STEPS` comes from; stored as its place in this."""
+
+README = "README.md"
+LOCK = "release.lock.json"
+STATISTICS = "statistics"
+"""The folder of a dataset's records of its builds."""
+STEPS_RECORD = f"{STATISTICS}/verifier_steps.json"
+REJECTS, REFUSED = "rejects.jsonl", "refused.jsonl"
+TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "results.json"
+
+NO_PATH = "no path"
+REQUEST_FAILED = "the request failed"
+"""Clauses with which reasons begin. Another run may turn what `REQUEST_FAILED` into rows."""
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 

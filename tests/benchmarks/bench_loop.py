@@ -31,6 +31,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Latency, MockEngine, PrefixCache
 from safe_stepwise.methods.generator import ROLE as GENERATES
 from safe_stepwise.methods.loop import run_question
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question
 from scripts.cli import Parser, positive, run, table
 from tests.benchmarks.paper_profile import (
@@ -96,12 +97,12 @@ class Slotted:
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         (request,) = requests
-        assert request.question is not None
+        assert isinstance(request.scene, Scene)
         async with self.slots:
             (said,) = await self.engine.generate([request])
         assert isinstance(said, Completion)
         took = self.engine.latency.of(said.usage)
-        self.calls.setdefault(request.question.id, []).append((request.role, took))
+        self.calls.setdefault(request.scene.question.id, []).append((request.role, took))
         return [said]
 
     async def check(self) -> None: ...

@@ -30,6 +30,7 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Account, Client
 from safe_stepwise.engines.mock import MockEngine, PrefixCache
 from safe_stepwise.methods.loop import run_question
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run, table
@@ -65,8 +66,8 @@ class Qwen:
         ids = self._tokenizer.encode(text)
         self.seen.append(array("I", ids))
         prompt = list(map(str, ids))
-        assert request.question is not None
-        self.of_question.setdefault(request.question.id, []).append(prompt)
+        assert isinstance(request.scene, Scene)
+        self.of_question.setdefault(request.scene.question.id, []).append(prompt)
         return prompt
 
     def reply(self, text: str) -> list[str]:

@@ -19,6 +19,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import without_passage
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.open import open_engine
 from safe_stepwise.players.steps import checker_of
 from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.records import Question
@@ -73,7 +74,8 @@ def _ten(question: Question) -> Question:
 
 def player(errors: float, seed: int = 1) -> Callable[[Request], str]:
     """What a symbolic player with this rate of errors says."""
-    engine = SymbolicEngine(errors, seed)
+    engine = open_engine(f"symbolic:error_rate={errors},seed={seed}")
+    assert isinstance(engine, SymbolicEngine)
 
     def reply(request: Request) -> str:
         found = engine.answer(request)

@@ -113,16 +113,16 @@ def loop_results(**changes: Any) -> dict[str, Any]:
     """``report/results.json``, what of it matters here."""
     found = {"exact_match": 0.61, "f1": 0.702, "accuracy": None, "unscored": 0, "failed": 1}
     one = {
-        "generator": "openai:m",
-        "verifier": None,
         "method": "no_verification",
-        "max_steps": 10,
-        "max_retries": 3,
+        "players": {"generator": "openai:m"},
+        "options": {"max_retries": 3, "max_steps": 10},
         "simulated": False,
         "benchmarks": {"musique": found, "hotpotqa": {**found, "f1": 0.733}},
         "average": {"exact_match": 0.612, "f1": 0.7175, "accuracy": None},
+        "all": {**found, "calls": {"generator": 9, "verifier": 0}},
     }
-    other = {**one, "method": "safe", "verifier": "vllm:Qwen/Qwen3-8B+ns/adapter@v0.3.0"}
+    both = {"generator": "openai:m", "verifier": "vllm:Qwen/Qwen3-8B+ns/adapter@v0.3.0"}
+    other = {**one, "method": "safe", "players": both}
     made = {
         "version": "0.1.0",
         "simulated": False,

@@ -109,8 +109,8 @@ def test_the_evaluation_is_told_setting_by_setting() -> None:
     text = overview()
     assert "musique: 75 questions, hotpotqa: 81 questions." in text
     assert (
-        "| openai:m | - | no_verification | 10, 3 | 0.610 / 0.702 / - | 0.610 / 0.733 / - | "
-        "0.612 / 0.718 / - |" in text
+        "| openai:m | - | no_verification | max_retries=3, max_steps=10 | 0.610 / 0.702 / - | "
+        "0.610 / 0.733 / - | 0.612 / 0.718 / - |" in text
     )
     assert "vllm:Qwen/Qwen3-8B+ns/adapter@v0.3.0 | safe |" in text
     assert "(`-`: no judge)" in text
@@ -200,7 +200,7 @@ def test_names_can_break_nothing() -> None:
         lock=made,
         statistics=[build],
         training=training(**{"base_model.name": EVIL, "run.device": EVIL}),
-        results=loop_results(**{"runs.0.generator": EVIL, "settings.judge": EVIL}),
+        results=loop_results(**{"runs.0.players.generator": EVIL, "settings.judge": EVIL}),
     )
     heads = [line for line in text.splitlines() if re.match("#|```|---", line)]
     plain = overview(statistics=BUILDS[:1]).splitlines()

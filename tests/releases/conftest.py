@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from releases.folder import LOCK
+from safe_stepwise.store.names import LOCK
 from tests.servers.hub_server import TOKEN, HubServer
 
 CARD = "---\nlicense: mit\n{}---\n\n# Words\n"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from safe_stepwise.engines import chat
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
-from safe_stepwise.open import KINDS, open_engine
+from safe_stepwise.open import KINDS, check_spec, open_engine
 from safe_stepwise.players.symbolic import SymbolicEngine
 
 
@@ -59,6 +61,31 @@ def test_a_wrong_spec_says_how_to_write_it(spec: str, expected: str) -> None:
         open_engine(spec)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_kind_is_shown_every_kind() -> None:
+    with pytest.raises(UserError) as caught:
+        open_engine("gpt-4")
+    _, _, shown = str(caught.value).partition("write ")
+    assert re.split(", | or ", shown) == [kind.example for kind in KINDS.values()]
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_a_kind_shows_a_spec_of_its_own(name: str) -> None:
+    example = KINDS[name].example
+    assert example.partition(":")[0] == name
+    if name != "mock":  # of which there is no such file
+        check_spec(example)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "transformers"])
+def test_a_spec_is_checked_where_its_extra_is_missing(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(chat, "find_spec", lambda module: None)
+    check_spec(f"{kind}:Qwen/Qwen3-8B+./adapter")
+    with pytest.raises(UserError, match="NAME@REVISION"):
+        check_spec(f"{kind}:Qwen/Qwen3-8B@")
 
 
 ADDRESSES = st.text(max_size=8).map("m@http://{}".format)

@@ -19,7 +19,7 @@ class Noting(SymbolicEngine):
     closed: list[str]
 
     def __init__(self, spec: str) -> None:
-        super().__init__()
+        super().__init__({})
         self.spec = spec
         self.opened.append(spec)
 

@@ -19,7 +19,8 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
-from evaluators.run.outcomes import Outcome, read_outcomes, read_questions
+from evaluators.outcomes import Outcome, read_outcomes, read_questions
+from evaluators.run import options as options_module
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import exact_match, score
@@ -158,7 +159,7 @@ def test_what_failed_for_good_is_reported_and_asked_again(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(evaluate_stepwise, "Client", partial(client.Client, tries=1))
+    monkeypatch.setattr(options_module, "Client", partial(client.Client, tries=1))
     file = own(tmp_path / "own.jsonl", 40)
     options = arguments(file, tmp_path / "out")
     faults: Any = ("500", "reset")
@@ -172,7 +173,7 @@ def test_what_failed_for_good_is_reported_and_asked_again(
     told = [run["all"]["failed"] for run in results(tmp_path / "out")["runs"]]
     assert sum(told) == len(failed) > 0
     # A connection that a busy machine drops would fail for good, too, if tried once.
-    monkeypatch.setattr(evaluate_stepwise, "Client", client.Client)
+    monkeypatch.setattr(options_module, "Client", client.Client)
     with MockServer(Stepper(), port=server.port) as again:
         evaluate_stepwise.main([*options, *asking(again.spec, "no_verification", "safe")])
         assert not set(again.asked) & set(server.answered)

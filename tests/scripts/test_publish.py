@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from releases.folder import LOCK, walk
+from releases.folder import walk
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK
 from scripts import publish, regenerate
 from tests.releases.conftest import add_adapter, add_space, lock, write
 from tests.scripts.test_manifest import MANIFEST

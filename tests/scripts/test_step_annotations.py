@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from builders.steps.questions import prepared
-from builders.verified.features import label_to_row, labeled_features, question_to_row
+from builders.verified.features import labeled_features
 from builders.work.parquet import SplitWriter
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Hop, Label, Passage, Question, Step
+from safe_stepwise.store.codec import label_row, question_row
 from scripts.step_annotations import with_annotations
 
 PASSAGES = tuple(
@@ -30,7 +31,7 @@ def written(folder: Path, question: Question, split: str = "train") -> Path:
     writer = SplitWriter(
         folder / "safe-verified-multihop" / "data" / "musique_labeled", split, labeled_features()
     )
-    row = {**question_to_row(question), **label_to_row(LABEL)}
+    row = {**question_row(question), **label_row(LABEL)}
     writer.add(pa.Table.from_pylist([row], schema=labeled_features().arrow_schema))
     writer.close()
     return folder
@@ -38,7 +39,7 @@ def written(folder: Path, question: Question, split: str = "train") -> Path:
 
 def shown() -> tuple[Question, StepCase]:
     """The question as the steps are made of it, and a row of it as it is published."""
-    row = {**question_to_row(QUESTION), **label_to_row(LABEL)}
+    row = {**question_row(QUESTION), **label_row(LABEL)}
     made, _ = prepared(row, "musique", "", seed=5)
     pages = tuple(Passage(p.title, (p.text,)) for p in made.passages)
     bare = Question("q1", "musique", "", "Where?", "", passages=pages)

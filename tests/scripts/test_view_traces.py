@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.run.outcomes import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts.view_traces import main
 from tests.makers.outcomes import outcomes
 

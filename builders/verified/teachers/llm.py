@@ -18,8 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
@@ -31,10 +29,12 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.progress import requests_and_tokens
 
 EXTRACT = prompts.load("verification/extract")
 GLEAN = prompts.load("verification/glean")
@@ -109,12 +109,8 @@ class LLMTeachers:
 
     def progress(self) -> str:
         """Paths proposed (a question's last reply), requests and tokens so far."""
-        a, paths = self.client.total(), self.client.accounts.get("path", Account())
-        return (
-            f"paths {paths.answered + paths.hits}; requests: done {a.answered} cached {a.hits} "
-            f"failed {a.failed} under way {a.owed}; tokens {tqdm.format_sizeof(a.prompt)} in (of "
-            f"which cached {tqdm.format_sizeof(a.cached)}) {tqdm.format_sizeof(a.completion)} out"
-        )
+        paths = self.client.accounts.get("path", Account())
+        return f"paths {paths.answered + paths.hits}; {requests_and_tokens(self.client.total())}"
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
@@ -236,7 +232,7 @@ class LLMTeacher:
 def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
     messages = _extraction(question.passages[passage - 1])
-    return Request(messages, READING, EXTRACT.schema, "extract", question, passage)
+    return Request(messages, READING, EXTRACT.schema, "extract", Scene(question, passage))
 
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
@@ -251,12 +247,13 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
         Message("assistant", said),
         Message("user", GLEAN.ask()),
     )
-    return Request(messages, READING, GLEAN.schema, "glean", question, passage)
+    return Request(messages, READING, GLEAN.schema, "glean", Scene(question, passage))
 
 
 def resolution_request(question: Question, names: Sequence[str]) -> Request:
     """Which of the names mean one entity."""
-    return Request(RESOLVE.messages(names=names), JUDGING, RESOLVE.schema, "resolve", question)
+    messages = RESOLVE.messages(names=names)
+    return Request(messages, JUDGING, RESOLVE.schema, "resolve", Scene(question))
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
@@ -270,7 +267,7 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         question=question.question,
         answer=question.answer,
     )
-    return Request(messages, JUDGING, PATH.schema, "path", question)
+    return Request(messages, JUDGING, PATH.schema, "path", Scene(question))
 
 
 def _extraction(passage: Passage) -> tuple[Message, ...]:

@@ -40,19 +40,19 @@ function otherRuns(run) {
   const lines = runsOf[run.question].map((other) => {
     const system = systems[other.system];
     const link = make("a", { href: hashOf(other), "aria-current": other === run ? "true" : undefined },
-      quoted("span", systemName(system)));
+      quoted("span", system.label));
     const rejected = other.attempts.filter((attempt) => !attempt.accepted).length;
     return make("tr", { class: other === run ? "chosen" : undefined },
       make("th", { scope: "row" }, link),
-      generators.length > 1 ? quoted("td", system.generator, { class: "name", title: plain(system.generator) }) : null,
+      answering.length > 1 ? quoted("td", system.answering, { class: "name", title: plain(system.answering) }) : null,
       make("td", {}, badge(other.worth)),
       quoted("td", other.answer || "–", { class: "name", title: plain(other.answer) }),
       make("td", {}, number(other.steps)),
       make("td", {}, number(rejected)),
-      make("td", {}, number(other.cost[0][0] + other.cost[1][0])),
-      make("td", {}, other.cost[0][1] + other.cost[1][1] ? number(other.cost[0][1] + other.cost[1][1]) : "–"));
+      make("td", {}, number(cost(other, 0))),
+      make("td", {}, cost(other, 1) ? number(cost(other, 1)) : "–"));
   });
-  const heads = ["Method", ...(generators.length > 1 ? ["Generator"] : []),
+  const heads = ["Method", ...(answering.length > 1 ? [ANSWERING] : []),
     "Outcome", "Answer", "Steps", "Rejected", "Calls", "Prompt tokens"];
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All methods on this question" },
     make("table", { class: "runs" },
@@ -61,23 +61,21 @@ function otherRuns(run) {
 }
 
 function answer(run, system) {
-  const ends = { answered: "answered", max_steps: "out of steps, then asked for the answer",
-    failed: "a request failed for good" };
+  const ends = new Map([["max_steps", "out of steps, then asked for the answer"], ["failed", "a request failed for good"]]);
   const facts = [
     ["Final answer", [run.answer ? quoted("strong", run.answer) : "none", " ", badge(run.worth)]],
     ["Judge", [run.judge ? quoted("span", run.judge)
       : run.verdict === null ? "none asked: right and wrong go by exact match" : run.verdict]],
     ["Scores", [`EM ${fixed(100 * run.em, 1)} · F1 ${fixed(100 * run.f1, 1)}`]],
-    ["Ended", [ends[run.stop] ?? quoted("span", run.stop)]],
-    ["Method", [quoted("span", system.name), ` · ${system.limits}`]],
-    ["Generator", [quoted("span", system.generator)]],
-    ["Verifier", [system.verifier ? quoted("span", system.verifier) : "none"]],
+    ["Ended", [quoted("span", ends.get(run.stop) ?? run.stop)]],
+    ["Method", [quoted("span", system.title), system.options ? ` · ${system.options}` : ""]],
+    ...system.players.map(([role, player]) => [title(role), [quoted("span", player)]]),
   ];
   if (system.simulated) facts.push(["Simulated", ["an engine without a model took part"]]);
-  run.cost.forEach(([calls, ...tokens], role) => {
-    if (sum(tokens)) facts.push([["Generator's cost", "Verifier's cost"][role],
-      [`${number(calls)} calls, ${tokensText(tokens)} tokens`]]);
-  });
+  for (const role of roles) {
+    const [calls, ...tokens] = [0, 1, 2, 3].map((what) => cost(run, what, role));
+    if (sum(tokens)) facts.push([`${title(role)}'s cost`, [`${number(calls)} calls, ${tokensText(tokens)} tokens`]]);
+  }
   return make("dl", { class: "facts" },
     facts.map(([name, parts]) => [make("dt", {}, name), make("dd", {}, parts)]).flat());
 }
@@ -153,10 +151,13 @@ function attemptCard(attempt, place, count) {
   const judged = attempt.label === "Correct" ? "accepted" : "forced";
   const look = !attempt.accepted ? "rejected" : attempt.label === "" ? "unjudged" : judged;
   const head = [make("b", {}, `Step ${attempt.step}`)];
+  if (attempt.state) {
+    head.push(quoted("span", [attempt.state, attempt.next].filter(Boolean).join(" → "), { class: "tag state" }));
+  }
   if (count > 1) head.push(make("span", { class: "meta" }, `attempt ${place} of ${count}`));
   head.push(make("span", { class: `fate ${look}` }, attempt.fate));
   if (attempt.label) head.push(quoted("span", attempt.label, { class: "label" }));
-  const said = [["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
+  const said = [["Read", attempt.read], ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
     .filter(([, text]) => text !== "")
     .flatMap(([name, text]) => [make("dt", {}, name), withPassages("dd", text)]);
   if (attempt.retrieved.length) {
@@ -166,8 +167,8 @@ function attemptCard(attempt, place, count) {
   if (attempt.verdict) {
     said.push(make("dt", {}, "Verifier's reply"), quoted("dd", attempt.verdict, { class: "raw" }));
   }
-  const costs = ["generator", "verifier"].map((role, at) => [role, attempt.tokens[at]])
-    .filter(([, tokens]) => sum(tokens) > 0).map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
+  const costs = attempt.tokens.filter(([, tokens]) => sum(tokens) > 0)
+    .map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
   return make("section", { class: `attempt ${look}` },
     make("header", {}, head),
     withPassages("p", attempt.text || "(an empty reply)", { class: "said" }),

@@ -3,11 +3,14 @@
 // attributes of elements made here, never markup.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const { questions, systems, runs } = data;
+const { questions, systems, runs, roles } = data;
 const OUTCOMES = { right: "✓", wrong: "✗", unscored: "?", failed: "!" };
 const PAGE = 200;
 const runsOf = questions.map(() => []);
-runs.forEach((run) => runsOf[run.question].push(run));
+runs.forEach((run) => {
+  runsOf[run.question].push(run);
+  run.cost = new Map(run.cost);
+});
 
 const byId = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
@@ -41,26 +44,28 @@ const quoted = (tag, text, attributes = {}) => make(tag, { dir: "auto", ...attri
 /** The address of a run within the page. Half a surrogate pair cannot be part of one. */
 function hashOf(run) {
   const { benchmark, id } = questions[run.question];
-  const { generator, verifier, method, max_steps, max_retries } = systems[run.system];
-  const parts = [benchmark, id, generator, verifier, method, String(max_steps), String(max_retries)];
+  const parts = [benchmark, id, ...systems[run.system].address];
   return "#" + parts.map((p) => encodeURIComponent(p.replace(/\p{Surrogate}/gu, "\ufffd"))).join("/");
 }
 
-const verifiers = unique(systems.filter((s) => s.method === "safe").map((s) => s.verifier));
-const limits = unique(systems.map((system) => system.limits));
-const generators = unique(systems.map((system) => system.generator));
+/** Who answers, and what that is called. */
+const answering = unique(systems.map((system) => system.answering));
+const ANSWERING = unique(systems.map(({ players }) => title(players[0]?.[0] ?? "player"))).join(" / ");
 
-/** What tells a system from the others of its question, its generator aside. */
-function systemName(system) {
-  const others = [];
-  if (system.method === "safe" && verifiers.length > 1) others.push(`with ${system.verifier}`);
-  if (limits.length > 1) others.push(system.limits);
-  return [system.name, ...others].join(", ");
+/** A name with a capital. */
+function title(name) {
+  return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** The same with the generator, where there are several. */
+/** A system's name, with who answers where there are several. */
 function fullName(system) {
-  return generators.length > 1 ? `${system.generator}, ${systemName(system)}` : systemName(system);
+  return answering.length > 1 ? `${system.answering}, ${system.label}` : system.label;
+}
+
+/** Calls (0), prompt (1), cached (2) or completion (3) tokens of a run: of a role, or of all. */
+function cost(run, what, role) {
+  const counted = role === undefined ? [...run.cost.values()] : [run.cost.get(role) ?? [0, 0, 0, 0]];
+  return sum(counted.map((counts) => counts[what]));
 }
 
 function badge(worth, label) {

@@ -7,7 +7,7 @@ const haystacks = new Map();
 function haystack(run) {
   if (!haystacks.has(run)) {
     const { id, text, references } = questions[run.question];
-    const said = run.attempts.flatMap((a) => [a.text, a.label, a.diagnosis, a.guidance, a.query]);
+    const said = run.attempts.flatMap((a) => [a.text, a.label, a.diagnosis, a.guidance, a.query, a.read]);
     const texts = [id, text, ...references, run.answer, ...said];
     haystacks.set(run, texts.join("\n").toLowerCase());
   }
@@ -19,23 +19,23 @@ const CHOICES = [
     (run, value) => questions[run.question].benchmark === value],
   ["method", "Method", unique(systems.map((s) => s.method)),
     (run, value) => systems[run.system].method === value],
-  ["generator", "Generator", generators, (run, value) => systems[run.system].generator === value],
-  ["limits", "Limits", limits, (run, value) => systems[run.system].limits === value],
+  ["answering", ANSWERING, answering, (run, value) => systems[run.system].answering === value],
+  ["options", "Options", unique(systems.map((s) => s.options)), (run, value) => systems[run.system].options === value],
   ["error", "Error type", data.labels, (run, value) => run.attempts.some((a) => a.label === value)],
   ["outcome", "Outcome", Object.keys(OUTCOMES), (run, value) => run.worth === value],
 ];
 
-const methodNames = new Map(systems.map((system) => [system.method, system.name]));
+const methodNames = new Map(systems.map((system) => [system.method, system.title]));
 
 function makeFilters() {
   const bar = byId("filters");
   for (const [key, label, values, fits] of CHOICES) {
-    if (key === "limits" && values.length < 2) continue;
+    if (key === "options" && values.length < 2) continue;
     const select = make("select", { id: `filter-${key}` });
     select.append(new Option("all", ""));
     values.forEach((value, place) => {
       const count = runs.filter((run) => fits(run, value)).length;
-      const name = key === "method" ? methodNames.get(value) : value;
+      const name = key === "method" ? methodNames.get(value) : value || "none";
       select.append(new Option(plain(`${name} (${number(count)})`), String(place)));
     });
     select.addEventListener("change", refresh);

@@ -8,8 +8,8 @@ function totals(found) {
   const count = (worth) => found.filter((run) => run.worth === worth).length;
   const correct = found.filter((run) => run.verdict === "correct").length;
   const judged = correct + found.filter((run) => run.verdict === "incorrect").length;
-  const tokens = [0, 1].flatMap((role) => {
-    const [prompt, cached, completion] = [1, 2, 3].map((what) => sum(found.map((run) => run.cost[role][what])));
+  const tokens = roles.flatMap((role) => {
+    const [prompt, cached, completion] = [1, 2, 3].map((what) => sum(found.map((run) => cost(run, what, role))));
     if (prompt + completion === 0) return ["–", "–", "–"];
     return [number(prompt), [`${fixed((100 * cached) / prompt, 1)}%`, number(cached)], number(completion)];
   });
@@ -19,7 +19,7 @@ function totals(found) {
     fixed(100 * mean(found.map((run) => run.em)), 1),
     fixed(100 * mean(found.map((run) => run.f1)), 1),
     fixed((100 * correct) / judged, 1),
-    fixed(mean(found.map((run) => run.cost[0][0] + run.cost[1][0])), 1),
+    fixed(mean(found.map((run) => cost(run, 0))), 1),
     fixed(mean(found.map((run) => run.steps)), 1),
     ...tokens,
   ];
@@ -31,13 +31,14 @@ function drawTotals() {
     return make("td", { title }, text);
   });
   const line = (system) => make("tr", { class: "system" },
-    make("th", { scope: "row" }, quoted("span", systemName(system)), " ",
+    make("th", { scope: "row" }, quoted("span", system.label), " ",
       system.simulated ? make("span", { class: "tag" }, "simulated") : ""),
     cells(runs.filter((run) => systems[run.system] === system && shown.has(run))));
-  const bodies = generators.map((generator) => make("tbody", {},
-    generators.length > 1
-      ? make("tr", {}, quoted("th", generator, { scope: "rowgroup", colspan: 17, class: "generator" })) : "",
-    systems.filter((system) => system.generator === generator).map(line)));
+  const columns = 1 + SCORES.length + TOKENS.length * roles.length;
+  const bodies = answering.map((player) => make("tbody", {},
+    answering.length > 1
+      ? make("tr", {}, quoted("th", player, { scope: "rowgroup", colspan: columns, class: "answering" })) : "",
+    systems.filter((system) => system.answering === player).map(line)));
   if (systems.length > 1) {
     bodies.push(make("tbody", {},
       make("tr", { class: "all" }, make("th", { scope: "row" }, "All"), cells([...shown]))));
@@ -47,8 +48,8 @@ function drawTotals() {
   const table = make("table", {},
     make("thead", {},
       make("tr", {}, ["Method", ...SCORES].map((name) => head(name, { rowspan: 2 })),
-        head("Generator's tokens", group), head("Verifier's tokens", group)),
-      make("tr", {}, [...TOKENS, ...TOKENS].map((name) => head(name)))),
+        roles.map((role) => head(`${title(role)}'s tokens`, group))),
+      make("tr", {}, roles.flatMap(() => TOKENS).map((name) => head(name)))),
     bodies);
   byId("table").replaceChildren(
     make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scores and costs" }, table),

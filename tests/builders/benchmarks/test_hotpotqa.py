@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.benchmarks import hotpotqa
+from builders.benchmarks import hotpotqa, parse_row
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Passage, Question, SupportingFact, identity
 from tests.builders.benchmarks.raw_rows import columnar, real_rows, spoilt
@@ -97,7 +97,7 @@ def test_a_fact_means_the_first_passage_of_its_title_that_has_the_sentence() -> 
 )
 def test_refuses_a_bad_row_with_the_reason(row: Row, reason: str) -> None:
     with pytest.raises(RowError, match=reason) as error:
-        hotpotqa.parse(row, "train")
+        parse_row(row, "hotpotqa", "train")
     assert "\n" not in str(error.value)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.benchmarks import musique
+from builders.benchmarks import musique, parse_row
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, Passage, Question, identity
 from tests.builders.benchmarks.raw_rows import real_rows, spoilt
@@ -127,7 +127,7 @@ def test_hub_shapes_give_the_same_question() -> None:
 )
 def test_refuses_a_bad_row_with_the_reason(row: Row, reason: str) -> None:
     with pytest.raises(RowError, match=reason):
-        musique.parse(row, "train")
+        parse_row(row, "musique", "train")
 
 
 @given(st.data())

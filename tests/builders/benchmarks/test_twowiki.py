@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.benchmarks import twowiki
+from builders.benchmarks import parse_row, twowiki
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Triple, identity
 from tests.builders.benchmarks.raw_rows import columnar, real_rows, spoilt
@@ -104,7 +104,7 @@ def test_all_hub_shapes_are_one_question() -> None:
 )
 def test_refuses_a_bad_row_with_the_reason(row: Row, reason: str) -> None:
     with pytest.raises(RowError, match=reason):
-        twowiki.parse(row, "train")
+        parse_row(row, "2wikimultihopqa", "train")
 
 
 @given(st.data())

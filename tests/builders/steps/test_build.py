@@ -19,13 +19,11 @@ from builders.steps import build as verifier_steps
 from builders.steps import chunks as step_chunks
 from builders.steps import features as step_features
 from builders.steps import leakage
-from builders.steps.build import VERIFIER_STEPS, build
-from builders.steps.collect import REFUSED, StepsBuild
+from builders.steps.build import build
+from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
-from builders.verified.build import NOISE_LABELS, VERIFIED
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
-from builders.verified.features import row_to_question
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards import cards
 from cards import verifier_steps as card
@@ -34,6 +32,8 @@ from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Passage
 from safe_stepwise.steps import parse_step
+from safe_stepwise.store import codec
+from safe_stepwise.store.names import NOISE_LABELS, REFUSED, VERIFIED, VERIFIER_STEPS
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
 from tests.makers.plausible import PlausibleMaker
 
@@ -153,7 +153,7 @@ def questions_of(verified: Path) -> dict[str, Any]:
         folder = verified / VERIFIED / "data" / "synthetic_labeled"
         for file in folder.glob(f"{split}-*.parquet"):
             for row in pq.read_table(file).to_pylist():
-                found[row["id"]] = row_to_question(row, "synthetic", split)
+                found[row["id"]] = codec.question_of(row, benchmark="synthetic", split=split)
     return found
 
 

@@ -11,14 +11,14 @@ import pytest
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES, MadeSteps, StepChunk, read_rows
 from builders.steps.questions import open_verified, prepared
 from builders.steps.questions import rows as verified_rows
-from builders.steps.rows import FAILED, Made, StepRow
-from builders.verified.build import NOISE_LABELS, VERIFIED
+from builders.steps.rows import Made, StepRow
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work.shards import Shard, process
 from cards import cards
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step
+from safe_stepwise.store.names import NOISE_LABELS, REQUEST_FAILED, VERIFIED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 from tests.makers.plausible import PlausibleMaker
 
@@ -65,7 +65,7 @@ class FlakyMaker(PlausibleMaker):
         self.calls.append(len(questions))
         found = super().make_all(questions)
         if self.failures:
-            reason = f"{FAILED}: {self.failures.pop()}"
+            reason = f"{REQUEST_FAILED}: {self.failures.pop()}"
             found[0] = Made((), (replace(found[0].refused[0], reason=reason),))
         return found
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from builders.steps.build import VERIFIER_STEPS, build
+from builders.steps.build import build
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
@@ -20,16 +20,17 @@ from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refinement import REFINED, Refinement, line_of, read_refined, refine
-from builders.steps.rows import FAILED, StepRow
+from builders.steps.rows import StepRow
 from builders.steps.statistics import StepStatistics
-from builders.verified.features import row_to_question
 from cards import verifier_steps as card
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Step
+from safe_stepwise.store import codec
 from safe_stepwise.store import progress as bars
+from safe_stepwise.store.names import REQUEST_FAILED, VERIFIER_STEPS
 from scripts import build_verified
 from tests.makers.plausible import PlausibleMaker
 from tests.servers.openai_server import MockServer
@@ -172,7 +173,8 @@ def test_rows_of_other_passages_or_questions_are_refused(
 def test_no_refined_row_of_the_evaluation_sample_comes_in(verified: Path, tmp_path: Path) -> None:
     sample = next((verified / "safe-verified-multihop/data/synthetic_eval").glob("*.parquet"))
     asked = [
-        row_to_question(row, "synthetic", "validation") for row in pq.read_table(sample).to_pylist()
+        codec.question_of(row, benchmark="synthetic", split="validation")
+        for row in pq.read_table(sample).to_pylist()
     ]
     step, said = Step(1, "Oru.", "Attribution"), Feedback("Off-topic", "Why.", "Then.")
     leaks = [StepRow(question, (), step, said, "refined", "someone") for question in asked]
@@ -277,7 +279,7 @@ def test_only_what_failed_is_asked_again(
         statistics = build(plan, maker, card.files)
     assert again.asked
     assert not set(again.asked) & set(server.answered)
-    assert not any(FAILED in found for found in statistics.refused.values())
+    assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
         build(clean, ModelMaker(server.spec, tmp_path / "two.sqlite"), card.files)

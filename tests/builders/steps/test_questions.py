@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from builders.steps.questions import prepared
-from builders.verified.features import label_to_row, question_to_row
 from safe_stepwise.records import Hop, Label, Passage, Question, Triple
+from safe_stepwise.store.codec import label_row, question_row
 
 
 def row(gold: set[int], total: int = 20, title: str = "Oru") -> dict[str, Any]:
@@ -19,7 +19,7 @@ def row(gold: set[int], total: int = 20, title: str = "Oru") -> dict[str, Any]:
     hops = tuple(Hop("a >> in", "b", n) for n in sorted(gold))
     question = Question("q7", "musique", "train", "?", "b", passages=passages, decomposition=hops)
     label = Label("none", "A path.", path, graph, "annotations")
-    return {**question_to_row(question), **label_to_row(label)}
+    return {**question_row(question), **label_row(label)}
 
 
 @pytest.mark.parametrize("gold", [{3, 17}, {1, 2, 3, 20}, set(range(11, 21))])

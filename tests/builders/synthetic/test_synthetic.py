@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.benchmarks import parse_row
 from builders.synthetic import BLOCK, NOISE_SHARES, Spec, generate, parse, parse_spec, to_row
 from builders.synthetic.creation import make_world
-from builders.synthetic.entities import Entity, start_year
+from builders.synthetic.world import Entity, start_year
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, Triple, canonical_json
 
@@ -457,7 +458,7 @@ def broken(**changes: object) -> dict[str, object]:
 )
 def test_bad_rows_are_refused_with_a_reason(changes: dict[str, object], reason: str) -> None:
     with pytest.raises(RowError, match=reason):
-        parse(broken(**changes), "validation")
+        parse_row(broken(**changes), "synthetic", "validation")
 
 
 def test_spec_is_read() -> None:

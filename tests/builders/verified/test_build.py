@@ -16,17 +16,19 @@ from datasets import get_dataset_config_names, load_dataset
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import chunks, collect, features
-from builders.verified.build import NOISE_LABELS, VERIFIED, build
+from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.evaluation_sample import EvaluationSample, with_ten_passages
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import folders, parquet
+from builders.work import parquet
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
+from safe_stepwise.store import codec, locks
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 ROOT = Path(__file__).parents[3]
@@ -102,7 +104,7 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     hashes = [features.question_sha256(question.question) for question in questions]
     assert labels["question_sha256"] == hashes
     for row, question in zip(labeled, questions, strict=True):
-        assert features.row_to_question(row, "synthetic", "validation") == replace(
+        assert codec.question_of(row, benchmark="synthetic", split="validation") == replace(
             question,
             evidence=tuple(replace(t, passage=None, sentence=None) for t in question.evidence),
         )
@@ -429,7 +431,7 @@ def test_a_folder_of_something_else_is_left_alone(plan: Build) -> None:
 
 
 def test_two_builds_at_once_are_refused(plan: Build) -> None:
-    with folders.exclusive(plan.output), pytest.raises(UserError, match="another build"):
+    with locks.exclusive(plan.output), pytest.raises(UserError, match="another build"):
         build(plan, CARDS)
 
 

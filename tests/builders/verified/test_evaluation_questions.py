@@ -11,9 +11,9 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read, without_last_gold
-from builders.verified.features import row_to_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
+from safe_stepwise.store import codec
 from scripts import build_verified
 
 OWN = {
@@ -44,7 +44,9 @@ def test_a_verified_folder_gives_its_sample(verified: Path) -> None:
     found = read(str(verified))
     (file,) = (verified / "safe-verified-multihop" / "data" / "synthetic_eval").iterdir()
     rows = pq.read_table(file).to_pylist()
-    expected = tuple(row_to_question(row, "synthetic", "validation") for row in rows)
+    expected = tuple(
+        codec.question_of(row, benchmark="synthetic", split="validation") for row in rows
+    )
     assert found.questions == expected
     assert len(expected) == 20
     inner = read(str(verified / "safe-verified-multihop"), ["synthetic"], limit=5)

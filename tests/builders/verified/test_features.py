@@ -15,6 +15,7 @@ from safe_stepwise.records import (
     SupportingFact,
     Triple,
 )
+from safe_stepwise.store.codec import label_row, question_of, question_row
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 number = st.integers(0, 99)
@@ -39,10 +40,10 @@ questions = st.builds(
 
 @given(questions)
 def test_question_survives_its_row_and_arrow(question: Question) -> None:
-    row = features.question_to_row(question)
+    row = question_row(question)
     table = pa.Table.from_pylist([row], schema=features.question_features().arrow_schema)
     for read in (row, table.to_pylist()[0]):
-        assert features.row_to_question(read, "synthetic", "train") == question
+        assert question_of(read, benchmark="synthetic", split="train") == question
 
 
 def test_columns_are_the_contract() -> None:
@@ -58,7 +59,7 @@ def test_label_row_reads_back_by_name() -> None:
     steps = (Triple("Oru", "country", "Marn", 2, 0), Triple("Vel", "crosses", "Oru", None, None))
     label = Label("wrong_answer", "The passages say Marn.", steps[:1], steps, "annotations")
     columns = features.label_features()
-    data = Dataset.from_list([features.label_to_row(label)], features=columns)
+    data = Dataset.from_list([label_row(label)], features=columns)
     row = data[0]
     assert columns["noise_type"].int2str(row["noise_type"]) == "wrong_answer"
     assert row["unverifiable"] is True
@@ -70,6 +71,6 @@ def test_label_row_reads_back_by_name() -> None:
 
 
 def test_unparsed_is_not_unverifiable() -> None:
-    row = features.label_to_row(Label("unparsed", "No answer came.", (), (), "t"))
+    row = label_row(Label("unparsed", "No answer came.", (), (), "t"))
     assert row["unverifiable"] is False
     assert NOISE_TYPES[row["noise_type"]] == "unparsed"

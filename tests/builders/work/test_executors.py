@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from builders.verified.build import NOISE_LABELS, VERIFIED, build
+from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -28,6 +28,7 @@ from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
 ROOT = Path(__file__).parents[3]

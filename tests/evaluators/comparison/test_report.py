@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.comparison.report import FILES, Report, report, results, write
-from evaluators.run.outcomes import Outcome
+from evaluators.comparison.report import FILES, Report, report, write
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.records import Attempt, Trajectory, Usage
 from tests.makers.outcomes import outcomes, trajectory
+from tests.scripts.test_toy_method import Scouting
 
 NO, SELF, SAFE = "no_verification", "self_verification", "safe"
 ERRORS = [(1, "Off-topic"), (1, "Redundancy"), (4, "Wrong Conclusion")]
@@ -211,9 +214,10 @@ def test_unscored_and_failed_questions_are_pointed_out() -> None:
 def test_results_hold_all_numbers(made: Report) -> None:
     found = json.loads(json.dumps(made.results, allow_nan=False))
     assert found == made.results
-    assert found == results(run())
+    assert found == report(run()).results
     safe = found["systems"][-1]
-    assert (safe["generator"], safe["verifier"], safe["max_steps"]) == ("model", "checker", 10)
+    assert safe["players"] == {"generator": "model", "verifier": "checker"}
+    assert safe["options"] == {"max_steps": 10, "max_retries": 3}
     assert safe["average"]["accuracy"]["value"] == 0.75
     assert safe["benchmarks"]["musique"]["unscored"] == 0
     assert safe["benchmarks"]["musique"]["exact_match"]["value"] == 0.75
@@ -243,3 +247,90 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         write(outcomes([1], NO), tmp_path / "file" / "report")
+
+
+def scouted(looks: int, scores: list[float]) -> list[Outcome]:
+    """What a method that no table was made for did: a scout reads, a writer answers."""
+    usage = {"scout": Usage(100, 60, 10), "writer": Usage(50, 0, 5)}
+    tries = (
+        *(Attempt(n, "x", None, n > 1, {"scout": usage["scout"]}, state="Look", read=[n],
+                  next_state="Write") for n in range(1, looks + 1)),
+        Attempt(looks + 1, "y", None, True, {"writer": usage["writer"]}, state="Write"),
+    )  # fmt: skip
+    stops = ["answered", *["gave_up"] * (len(scores) - 1)]
+    return [
+        replace(
+            o,
+            players={"scout": "reader", "writer": "model"},
+            options={"looks": looks},
+            trajectory=Trajectory(o.question_id, "scouting", (), tries, "x", stop),
+        )
+        for o, stop in zip(outcomes(scores, "scouting"), stops, strict=True)
+    ]
+
+
+def test_a_method_with_roles_options_and_ends_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
+    made = write([*scouted(1, [1, 0, 0]), *scouted(2, [1, 1, 0]), *outcomes([0, 1, 0], NO)],
+                 tmp_path)  # fmt: skip
+    header, _, *rows = markdown_rows(made.text.split("##")[0])
+    assert header[:2] == ["generator / writer", "method"]
+    assert [row[:2] for row in rows] == [
+        ["model", "No verification"],
+        ["model", "Scouting, looks=1"],
+        ["model", "Δ Scouting, looks=1 over No verification"],
+        ["model", "Scouting, looks=2"],
+        ["model", "Δ Scouting, looks=2 over No verification"],
+    ]
+    assert "Scouting's scout: reader. K=10, N=3." in made.text
+    tests = table(made, "tests.csv")
+    assert {(t["method"], t["looks"], t["than_method"], t["than_looks"]) for t in tests} == {
+        ("scouting", "1", NO, ""), ("scouting", "2", NO, ""), ("scouting", "2", "scouting", "1"),
+    }  # fmt: skip
+    assert {(t["pairs"], t["than_scout"]) for t in tests if t["than_looks"]} == {("3", "reader")}
+    costs = {(c["looks"], c["role"]): c for c in table(made, "cost.csv") if c["scout"]}
+    assert {key: int(cost["prompt_tokens"]) for key, cost in costs.items()} == {
+        ("1", "writer"): 150, ("1", "scout"): 300, ("1", "overall"): 450,
+        ("2", "writer"): 150, ("2", "scout"): 600, ("2", "overall"): 750,
+    }  # fmt: skip
+    assert costs["2", "scout"]["cached_percent"] == "60.0"
+    ended = markdown_rows(made.files["cost.md"].decode().split("## How")[1])
+    assert ended[0][4:8] == ["answered", "out of steps", "gave_up", "failed"]
+    assert [row[4:8] for row in ended[2:]] == [
+        ["3", "0", "0", "0"], ["1", "0", "2", "0"], ["1", "0", "2", "0"],
+    ]  # fmt: skip
+    assert [row[9] for row in ended[2:]] == ["0", "–", "–"]
+    assert [(r["method"], r["looks"]) for r in table(made, "sweep.csv")] == [
+        (NO, ""), ("scouting", "1"), ("scouting", "2"),
+    ]  # fmt: skip
+    assert set(FILES) - set(made.files) == {
+        f"error_{what}.{kind}" for what in ("types", "positions") for kind in ("csv", "png")
+    }
+    third = made.results["systems"][2]
+    assert (third["players"]["scout"], third["options"]) == ("reader", {"looks": 2})
+
+
+def test_a_sweep_is_drawn_along_the_option_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.axes import Axes
+
+    drawn: list[tuple[str, int]] = []
+    titles: list[str] = []
+    line, title = Axes.plot, Axes.set_title
+    monkeypatch.setattr(
+        Axes,
+        "plot",
+        lambda self, x, y, **k: drawn.append((k["label"], len(x))) or line(self, x, y, **k),
+    )
+    monkeypatch.setattr(
+        Axes, "set_title", lambda self, text, **k: titles.append(text) or title(self, text)
+    )
+    report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
+    assert drawn == [("No verification", 1), ("scouting", 2)]
+    assert "at each point looks" in titles[-1]
+    drawn.clear()
+    report(sweep())
+    assert drawn == [(f"{name}, K={k}", 2) for k in (7, 10)
+                     for name in ("No verification", "Self-verification", "SAFE")]  # fmt: skip
+    assert "at each point N," in titles[-1]

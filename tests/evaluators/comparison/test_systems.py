@@ -1,252 +1,125 @@
-"""Scores, pairing and the better baseline on outcomes small enough to count by hand."""
+"""What systems are called, and which of them meet."""
 
 from __future__ import annotations
 
-import math
-import random
-from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from evaluators.comparison import significance as stats
-from evaluators.comparison import systems as comparing
-from evaluators.comparison.systems import METRICS, Comparison, Difference, Estimate, Row
-from evaluators.run.outcomes import Outcome
-from safe_stepwise.errors import UserError
-from tests.makers.outcomes import outcome, outcomes
+from evaluators.comparison.systems import System, common_options, in_order, names, pairs, swept
+from safe_stepwise.methods import METHODS
+from tests.scripts.test_toy_method import Scouting
 
 NO, SELF, SAFE = "no_verification", "self_verification", "safe"
 
 
-def compare(found: list[Outcome], seed: int = 0, resamples: int = 300) -> Comparison:
-    return comparing.compare(found, seed, resamples)
+def system(method: str = SAFE, generator: str = "g", verifier: str = "v", **options: Any) -> System:
+    players = {"generator": generator} | ({"verifier": verifier} if method == SAFE else {})
+    return System.of(method, players, options)
 
 
-def row(comparison: Comparison, method: str) -> Row:
-    (found,) = [r for r in comparison.rows if r.system.method == method]
-    return found
+def limited(method: str, steps: int, retries: int, **players: str) -> System:
+    return system(method, max_steps=steps, max_retries=retries, **players)
 
 
-def value(estimate: Estimate | None) -> float | None:
-    return estimate and estimate.value
+def met(*systems: System) -> list[tuple[str, str]]:
+    """Pairs by name, the first the better placed."""
+    known = names(systems)
+    return [(known[a], known[b]) for a, b in pairs(in_order(systems))]
 
 
-def difference(
-    comparison: Comparison,
-    first: str = SAFE,
-    second: str = NO,
-    benchmark: str | None = "musique",
-    metric: comparing.Metric = "accuracy",
-) -> Difference:
-    a, b = row(comparison, first).system, row(comparison, second).system
-    found = comparison.difference(a, b, benchmark, metric)
-    assert found is not None
-    return found
+def test_names_say_what_differs() -> None:
+    assert list(names([system(NO), system()]).values()) == ["No verification", "SAFE"]
+    known = names([system(NO, max_steps=10, max_retries=3), limited(SAFE, 10, 1)])
+    assert list(known.values()) == ["No verification, K=10, N=3", "SAFE, K=10, N=1"]
+    known = names([system(verifier="a"), system(verifier="b", feedback="guidance"), system(NO)])
+    assert list(known.values()) == ["SAFE with a", "SAFE with b", "No verification"]
+    known = names([system(feedback="full"), system(feedback="guidance")])
+    assert list(known.values()) == ["SAFE, feedback=full", "SAFE, feedback=guidance"]
 
 
-def test_a_mean_of_benchmarks_weighs_them_alike() -> None:
-    small = outcomes([1, 0], benchmark="hotpotqa")
-    large = outcomes([1, 1, 1, 0, 1, 1, 1, 1, 1, 1], benchmark="musique")
-    found = row(compare(small + large), SAFE)
-    assert value(found.cells["hotpotqa"].estimates["exact_match"]) == 0.5
-    assert value(found.cells["musique"].estimates["f1"]) == 0.9
-    assert value(found.average["accuracy"]) == 0.7
-
-
-def test_measures_are_not_mixed_up() -> None:
-    one = replace(outcome("q"), exact_match=0.0, f1=0.4, verdict="correct")
-    cell = row(compare([one]), SAFE).cells["musique"]
-    assert [value(cell.estimates[metric]) for metric in METRICS] == [0.0, 0.4, 1.0]
-
-
-def test_unscored_is_neither_right_nor_wrong() -> None:
-    found = outcomes([1, 1, 0, 0])
-    found[3] = replace(found[3], verdict="unscored")
-    cell = row(compare(found), SAFE).cells["musique"]
-    assert (cell.questions, cell.scored, cell.unscored, cell.unjudged) == (4, 3, 1, 0)
-    assert value(cell.estimates["accuracy"]) == pytest.approx(2 / 3, abs=1e-6)
-    assert value(cell.estimates["exact_match"]) == 0.5
-
-
-def test_without_a_judge_there_is_no_accuracy() -> None:
-    found = outcomes([1, 0], NO, verdict=None) + outcomes([1, 1], SAFE, verdict=None)
-    comparison = compare(found)
-    cell = row(comparison, SAFE).cells["musique"]
-    assert (cell.scored, cell.unjudged, cell.estimates["accuracy"]) == (0, 2, None)
-    assert row(comparison, SAFE).average["accuracy"] is None
-    assert {d.metric for d in comparison.differences} == {"exact_match", "f1"}
-
-
-def test_failed_questions_are_counted() -> None:
-    done = outcome("q0")
-    lost = outcome("q1", score=0.0)
-    lost = replace(lost, trajectory=replace(lost.trajectory, stop_reason="failed", answer=""))
-    cell = row(compare([done, lost]), SAFE).cells["musique"]
-    assert (cell.failed, value(cell.estimates["exact_match"])) == (1, 0.5)
-
-
-def test_only_shared_questions_are_paired() -> None:
-    safe = outcomes([1, 1, 0, 1, 1])  # q0 ... q4
-    no = outcomes([0, 1, 1], NO)  # q0 ... q2
-    safe[1] = replace(safe[1], verdict="unscored")
-    comparison = compare(safe + no)
-    exact = difference(comparison, metric="exact_match")
-    assert (exact.pairs, exact.unpaired, exact.estimate.value) == (3, 2, 0.0)
-    judged = difference(comparison)
-    assert (judged.pairs, judged.unpaired, judged.estimate.value) == (2, 3, 0.0)
-    assert value(row(comparison, SAFE).average["exact_match"]) == 0.8
-
-
-def test_mcnemar_in_a_benchmark_and_flips_on_average() -> None:
-    safe = outcomes([1] * 8 + [0] * 2 + [1] * 5)
-    no = outcomes([0] * 8 + [1] * 2 + [1] * 5, NO)
-    alike = [replace(o, benchmark="hotpotqa") for o in safe + no if o.question_id > "q5"]
-    for others, test in (([], "mcnemar"), (alike, "sign_flip")):
-        comparison = compare(safe + no + others, resamples=4_000)
-        one = difference(comparison)
-        assert (one.test, one.p) == ("mcnemar", pytest.approx(stats.mcnemar(8, 2)))
-        average = difference(comparison, benchmark=None)
-        assert average.test == test
-        assert difference(comparison, metric="f1").test == "sign_flip"
-    other = difference(comparison, benchmark="hotpotqa")
-    assert average.estimate.value == pytest.approx(
-        (one.estimate.value + other.estimate.value) / 2, abs=1e-6
+def test_common_options_are_the_papers_and_what_is_not_the_default() -> None:
+    more = {"feedback": "guidance", "on_exhausted": "accept"}
+    assert common_options([limited(NO, 10, 3), system(max_retries=3, max_steps=10, **more)]) == (
+        "K=10, N=3, feedback=guidance"
     )
+    assert common_options([limited(NO, 10, 3), limited(SAFE, 10, 1)]) == ""
 
 
-def test_flips_of_two_alike_benchmarks_are_mcnemar_of_both() -> None:
-    safe = outcomes([1] * 5 + [0] + [1] * 4)
-    no = outcomes([0] * 5 + [1] + [1] * 4, NO)
-    alike = [replace(o, benchmark="hotpotqa") for o in safe + no]
-    average = difference(compare(safe + no + alike, resamples=8_000), benchmark=None)
-    assert average.test == "sign_flip"
-    assert average.p == pytest.approx(stats.mcnemar(10, 2), abs=0.01)
+def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
+    found = System.of("new", {"z": "b", "a": "c"}, {"y": [1, {"x": None}], "b": True})
+    assert found.players == (("a", "c"), ("z", "b"))
+    assert found.answering == "c"
+    assert names([found]) == {found: "new"}
+    assert common_options([found]) == 'b=True, y=[1,{"x":null}]'
+    assert in_order([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
+    assert len(pairs([found, system(NO, "c")])) == 1
 
 
-def test_the_average_is_tested_as_it_is_shown() -> None:
-    """A large benchmark alone does not decide: the mean of the benchmarks does."""
-    safe = outcomes([1] * 40) + outcomes([0] * 4, benchmark="hotpotqa")
-    no = outcomes([0] * 20 + [1] * 20, NO) + outcomes([1, 1, 0, 0], NO, benchmark="hotpotqa")
-    average = difference(compare(safe + no, resamples=2_000), benchmark=None)
-    assert average.estimate.value == 0.0
-    assert average.p == 1.0
+def test_roles_and_options_stand_in_the_methods_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
+    found = System.of("scouting", {"scout": "s", "writer": "w"}, {"looks": 2})
+    assert found.players == (("writer", "w"), ("scout", "s"))
+    assert (found.answering, found.title, found.is_baseline) == ("w", "Scouting", False)
+    assert found.departures == {"looks"}
+    other = System.of("scouting", {"scout": "t", "writer": "w"}, {"looks": 1})
+    assert names([found, other])[other] == "Scouting with t, looks=1"
+    assert list(System.of(SAFE, {}, {"max_retries": 1, "max_steps": 2, "z": 0}).options) == [
+        ("max_steps", 2), ("max_retries", 1), ("z", 0),
+    ]  # fmt: skip
 
 
-def test_holm_counts_the_tests_of_a_column() -> None:
-    found = outcomes([1] * 12) + outcomes([0] * 12, NO) + outcomes([0] * 6 + [1] * 6, SELF)
-    comparison = compare(found)
-    p = [d for d in comparison.differences if d.metric == "accuracy" and d.benchmark]
-    assert [d.p_holm for d in p] == pytest.approx(stats.holm([d.p for d in p]), rel=1e-5)
-    assert difference(comparison).p_holm == pytest.approx(3 * 2 / 2**12, rel=1e-5)
+def test_only_those_meet_whose_answers_come_from_the_same_engine() -> None:
+    assert met(system(NO), system()) == [("SAFE", "No verification")]
+    assert met(system(NO, "other"), system()) == []
 
 
-def test_the_better_baseline_is_chosen_for_each_measure() -> None:
-    no = [replace(o, exact_match=0.0) for o in outcomes([1, 1, 0, 0], NO)]
-    self_ = [replace(o, verdict="incorrect") for o in outcomes([1, 1, 0, 0], SELF)]
-    comparison = compare(outcomes([1, 1, 1, 0]) + no + self_)
-    safe = row(comparison, SAFE).system
-    better = {metric: comparison.better_baseline(safe, metric) for metric in METRICS}
-    assert {m: s and s.method for m, s in better.items()} == {
-        "exact_match": SELF,
-        "f1": NO,  # as good as the other: the first
-        "accuracy": NO,
-    }
+def test_a_sweep_meets_at_equal_options_and_beside_itself() -> None:
+    grid = [limited(m, k, n) for m, k, n in product((NO, SELF, SAFE), (5, 7, 10), (0, 1, 3))]
+    found = pairs(in_order(grid))
+    across = [(a, b) for a, b in found if a.method != b.method]
+    assert len(across) == 9 * 3
+    assert all(a.options == b.options for a, b in across)
+    within = [(a, b) for a, b in found if a.method == b.method]
+    assert len(within) == 3 * (3 * 3 + 3 * 3)
+    assert all(sum(x != y for x, y in zip(a.options, b.options, strict=True)) == 1
+               for a, b in within)  # fmt: skip
+    assert all(a.options > b.options for a, b in within)
 
 
-def test_baselines_are_those_of_the_same_generator_and_limits() -> None:
-    others = [
-        *outcomes([0, 0], NO, generator="other"),
-        *outcomes([0, 0], NO, max_steps=13),
-        *outcomes([0, 0], NO, max_retries=1),
+def test_whoever_never_ran_alike_meets_the_closest() -> None:
+    assert met(limited(NO, 13, 3), limited(SAFE, 10, 1)) == [
+        ("SAFE, K=10, N=1", "No verification, K=13, N=3")
     ]
-    comparison = compare(outcomes([1, 1]) + others)
-    assert comparison.differences == ()
-    assert comparison.better_baseline(row(comparison, SAFE).system, "f1") is None
+    assert met(limited(NO, 13, 3), limited(NO, 10, 3), limited(SAFE, 10, 1)) == [
+        ("SAFE, K=10, N=1", "No verification, K=10, N=3"),
+        ("SAFE, K=10, N=1", "No verification, K=13, N=3"),
+        ("No verification, K=13, N=3", "No verification, K=10, N=3"),
+    ]
+    verified = [limited(SAFE, 5, 1, verifier="a"), limited(SAFE, 10, 3, verifier="b")]
+    assert len(pairs(in_order(verified))) == 1
 
 
-def test_a_system_that_lacks_a_benchmark_has_no_average() -> None:
-    found = outcomes([1, 0]) + outcomes([1, 1], NO) + outcomes([1, 1], NO, benchmark="hotpotqa")
-    comparison = compare(found)
-    assert row(comparison, SAFE).average["f1"] is None
-    assert value(row(comparison, NO).average["f1"]) == 1.0
-    assert difference(comparison).estimate.value == -0.5
-    assert comparison.better_baseline(row(comparison, SAFE).system, "accuracy") is None
+def test_methods_without_common_options_meet() -> None:
+    plain = System.of("direct", {"generator": "g"}, {})
+    grid = [limited(SAFE, k, 3) for k in (5, 10)]
+    assert len(pairs(in_order([plain, *grid]))) == 3
 
 
-def test_two_verifiers_are_two_systems() -> None:
-    found = outcomes([1, 1]) + outcomes([0, 0], verifier="another")
-    comparison = compare(found)
-    assert [r.system.verifier for r in comparison.rows] == ["another", "checker"]
-    assert {(d.first.verifier, d.second.verifier) for d in comparison.differences} == {
-        ("checker", "another")
-    }
+def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
+    ordered = in_order([limited(SAFE, 5, 1), limited(NO, 10, 1), limited(NO, 5, 1),
+                        limited(NO, 10, 1, generator="a")])  # fmt: skip
+    assert [(s.answering, s.method, dict(s.options)["max_steps"]) for s in ordered] == [
+        ("a", NO, 10), ("g", NO, 5), ("g", SAFE, 5), ("g", NO, 10),
+    ]  # fmt: skip
+    mixed = in_order([System.of("direct", {"generator": "g"}, {}), limited(SAFE, 5, 1),
+                      limited(NO, 10, 1)])  # fmt: skip
+    assert [s.method for s in mixed] == [NO, SAFE, "direct"]
 
 
-def test_identical_methods_do_not_differ() -> None:
-    scores = [0.0, 1.0, 0.5, 1.0]
-    comparison = compare(outcomes(scores) + outcomes(scores, NO))
-    assert {d.p for d in comparison.differences} == {1.0}
-    assert {d.estimate for d in comparison.differences} == {Estimate(0.0, 0.0, 0.0)}
-
-
-def test_simulated_is_passed_on() -> None:
-    comparison = compare(outcomes([1, 0]) + outcomes([1, 1], NO, simulated=True))
-    assert comparison.simulated
-    assert [r.simulated for r in comparison.rows] == [True, False]
-    assert all(d.simulated for d in comparison.differences)
-
-
-def test_no_outcomes_are_no_comparison() -> None:
-    with pytest.raises(UserError, match="no outcomes"):
-        compare([])
-
-
-def test_questions_that_share_an_id_are_paired_in_their_order() -> None:
-    safe = [outcome("q", SAFE, 1), outcome("q", SAFE, 0)]
-    no = [outcome("q", NO, 1), outcome("q", NO, 0)]
-    one = difference(compare(safe + no), metric="f1")
-    assert (one.pairs, one.estimate) == (2, Estimate(0.0, 0.0, 0.0))
-
-
-def test_pairing_narrows_the_margin() -> None:
-    draws = random.Random(3)
-    hard = [draws.random() < 0.5 for _ in range(300)]
-    no = [float(not h) for h in hard]
-    safe = [1.0 if n or draws.random() < 0.1 else 0.0 for n in no]
-    comparison = compare(outcomes(safe) + outcomes(no, NO), resamples=2_000)
-    paired = difference(comparison).estimate
-    single = row(comparison, SAFE).average["accuracy"]
-    assert single is not None
-    assert paired.high - paired.low < (single.high - single.low) / 1.5
-
-
-SCORES = st.lists(st.floats(0, 1, width=16), min_size=1, max_size=12)
-
-
-@settings(max_examples=40, deadline=None)
-@given(SCORES, SCORES, SCORES, st.randoms(use_true_random=False))
-def test_order_changes_nothing_and_intervals_hold_their_value(
-    safe: list[float], no: list[float], other: list[float], draws: random.Random
-) -> None:
-    found = outcomes(safe) + outcomes(no, NO) + outcomes(other, benchmark="hotpotqa")
-    once = compare(found, resamples=50)
-    draws.shuffle(found)
-    assert compare(found, resamples=50) == once
-    estimates = [d.estimate for d in once.differences]
-    for r in once.rows:
-        estimates += [e for c in r.cells.values() for e in c.estimates.values() if e]
-        estimates += [e for e in r.average.values() if e]
-    assert estimates
-    assert all(e.low <= e.value <= e.high for e in estimates)
-    assert all(0 < d.p <= d.p_holm <= 1 for d in once.differences)
-    paired = difference(once, metric="f1").estimate.value
-    mine = math.fsum(a - b for a, b in zip(safe, no, strict=False)) / min(len(safe), len(no))
-    assert paired == pytest.approx(mine, abs=1e-6)
-
-
-def test_the_seed_decides() -> None:
-    found = outcomes([1.0, 0.0, 0.3, 0.7, 0.2, 0.9])
-    assert compare(found, seed=1) == compare(found, seed=1)
-    assert compare(found, seed=1).rows != compare(found, seed=2).rows
+def test_what_is_swept() -> None:
+    assert swept([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
+    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}
+    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 1)]) == {SAFE: "max_steps"}
+    assert swept([system(feedback="full"), system(feedback="guidance")]) == {SAFE: "feedback"}

@@ -15,17 +15,12 @@ import pytest
 
 from builders.synthetic import generate, parse_spec
 from builders.verified.evaluation_questions import without_last_gold
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    RESULTS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-)
-from evaluators.traces.page import embedded, html, traces, worth, write
+from evaluators.comparison.systems import System
+from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions
+from evaluators.traces.data import traces, worth
+from evaluators.traces.page import embedded, html, write
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -35,8 +30,10 @@ from safe_stepwise.records import (
     canonical_json,
 )
 from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
 from tests.makers.outcomes import outcome
+from tests.scripts.test_toy_method import Scouting
 
 CHROMIUM = Path(os.environ.get("SAFE_STEPWISE_CHROMIUM", "/usr/bin/chromium"))
 FLAGS = [
@@ -170,8 +167,9 @@ def choose(page: Any, label: str, start: str) -> None:
 
 def address(one: Outcome) -> str:
     """The documented form of a deep link."""
-    parts = (one.benchmark, one.question_id, one.generator, one.verifier, one.method,
-             one.max_steps, one.max_retries)  # fmt: skip
+    system = System.of(one.method, one.players, one.options)
+    named = [f"{name}={value}" for name, value in (*system.players, *system.options)]
+    parts = (one.benchmark, one.question_id, one.method, *named)
     return "#" + "/".join(quote(str(part), safe="!'()*~") for part in parts)
 
 
@@ -183,7 +181,7 @@ def address(one: Outcome) -> str:
     [
         ("Benchmark", "odd", lambda o: o.benchmark == "odd"),
         ("Method", "SAFE", lambda o: o.method == "safe"),
-        ("Generator", "symbolic:error_rate=0.4", lambda o: "0.4" in o.generator),
+        ("Generator", "symbolic:error_rate=0.4", lambda o: "0.4" in o.players["generator"]),
         ("Error type", "Missing Evidence", lambda o: "Missing Evidence" in errors(o)),
         ("Error type", "Contradictory", lambda o: "Contradictory" in errors(o)),
         ("Outcome", "right", lambda o: o.verdict == "correct"),
@@ -202,7 +200,7 @@ def test_each_filter_shows_what_fits(
     wanted = [one for one in found if fits(one)]
     assert 0 < len(wanted) < len(found)
     page = visit(page_file)
-    full = next(o.generator for o in wanted) if label == "Generator" else choice
+    full = next(o.players["generator"] for o in wanted) if label == "Generator" else choice
     choose(page, label, full)
     asked = {(one.benchmark, one.question_id) for one in wanted}
     assert counted(page) == (len(wanted), len(asked))
@@ -267,7 +265,7 @@ def test_details_hold_all_that_was_recorded(
     details = page.locator("#details")
     assert details.locator("h2").inner_text() == question.question
     shown = details.inner_text()
-    for text in (*question.references, one.judge, one.generator, one.verifier, one.question_id):
+    for text in (*question.references, one.judge, *one.players.values(), one.question_id):
         assert text in shown
     assert details.locator("dd strong").inner_text() == one.trajectory.answer
     cards = details.locator(".attempt").all()
@@ -376,8 +374,8 @@ def test_hostile_material_is_shown_as_text(visit: Callable[..., Any], tmp_path: 
     links = page.locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
     assert links
     assert all(link.startswith("#") for link in links)
-    for label in ("Benchmark", "Generator", "Error type"):
-        page.get_by_label(label, exact=True).select_option(index=1)
+    for key in ("benchmark", "method", "answering", "error"):
+        page.locator(f"#filter-{key}").select_option(index=1)
         assert counted(page) == (1, 1)
     page.locator("#list a").click()
     page.reload()
@@ -387,18 +385,19 @@ def test_hostile_material_is_shown_as_text(visit: Callable[..., Any], tmp_path: 
 
 def hostile(folder: Path) -> Path:
     passage = Passage(HOSTILE, (HOSTILE,), True)
-    usage = Usage(9, 4, 1)
+    usage = {HOSTILE: Usage(9, 4, 1), "constructor": Usage(9, 4, 1)}
     said = Feedback(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     attempts = (
-        Attempt(1, HOSTILE, said, False, usage, usage, (passage,), HOSTILE),
-        Attempt(1, HOSTILE, None, True),
+        Attempt(1, HOSTILE, said, False, usage, (passage,), HOSTILE, HOSTILE, HOSTILE, HOSTILE),
+        Attempt(1, HOSTILE, None, True, read={HOSTILE: [HOSTILE]}),
     )
     one = outcome(
         HOSTILE,
-        trajectory=Trajectory(HOSTILE, "safe", (), attempts, HOSTILE, "answered"),
+        HOSTILE,
+        trajectory=Trajectory(HOSTILE, HOSTILE, (), attempts, HOSTILE, HOSTILE),
         benchmark=HOSTILE,
-        generator=HOSTILE,
-        verifier=HOSTILE,
+        players={HOSTILE: HOSTILE, "__proto__": HOSTILE},
+        options={HOSTILE: HOSTILE, "__proto__": 3},
         judge=HOSTILE,
     )
     store(folder, [one], [Asked(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), (passage,))])
@@ -433,7 +432,8 @@ def test_the_policy_of_the_page_forbids_network_and_foreign_scripts(
 
 
 def odd_ends() -> list[Outcome]:
-    usage, said = Usage(1_000, 600, 10), Usage(2_000, 1_500, 20)
+    alone = {"generator": Usage(1_000, 600, 10)}
+    both = {**alone, "verifier": Usage(2_000, 1_500, 20)}
     wrong, right = Feedback("Unsupported", "d", "g"), Feedback("Correct", "d", "g")
     unread = Feedback("Unread", "u", "w")
 
@@ -444,16 +444,15 @@ def odd_ends() -> list[Outcome]:
     forced = ended(
         "safe",
         "answered",
-        Attempt(1, "", Feedback("Malformed", "m", "n"), False, usage),
-        Attempt(1, "b", unread, False, usage, said, verdict='{"label": 1}'),
-        Attempt(1, "c", wrong, True, usage, said),
-        Attempt(2, "d", right, True, usage, said),
+        Attempt(1, "", Feedback("Malformed", "m", "n"), False, alone),
+        Attempt(1, "b", unread, False, both, verdict='{"label": 1}'),
+        Attempt(1, "c", wrong, True, both),
+        Attempt(2, "d", right, True, both),
     )
-    broken = ended("safe", "failed", Attempt(1, "b", None, False, usage))
-    late = ended(
-        "no_verification", "max_steps", Attempt(1, "a", None, True), Attempt(2, "x", None, True)
-    )
-    silent = ended("no_verification", "max_steps", Attempt(1, "x", None, False))
+    broken = ended("safe", "failed", Attempt(1, "b", None, False, alone))
+    asked = Attempt(2, "x", None, True, state="final answer")
+    late = ended("no_verification", "max_steps", Attempt(1, "a", None, True), asked)
+    silent = ended("no_verification", "max_steps", replace(asked, accepted=False))
     return [
         outcome("q1", verdict=None, trajectory=forced),
         outcome("q2", score=0.0, trajectory=broken),
@@ -472,7 +471,7 @@ def test_every_end_of_a_question_is_told_apart(visit: Callable[..., Any], tmp_pa
     assert "no results.json" in notes
     assert "For 2 trajectories no judge was asked: right and wrong go by exact match." in notes
     assert not page.locator("#simulated").is_visible()
-    choose(page, "Limits", "K=10, N=0")
+    choose(page, "Options", "K=10, N=0")
     assert counted(page) == (1, 1)
     page.get_by_role("button", name="Clear").click()
     fates = []
@@ -504,6 +503,75 @@ def test_every_end_of_a_question_is_told_apart(visit: Callable[..., Any], tmp_pa
         ["holds no answer"],
         [],
     ]
+
+
+def test_a_method_with_roles_states_and_ends_of_its_own(
+    visit: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
+    scout, writer = {"scout": Usage(1_000, 600, 10)}, {"writer": Usage(70, 0, 7)}
+    attempts = (
+        Attempt(1, "none", None, False, scout, state="q2 Search", next_state="q2 Search"),
+        Attempt(2, "a", None, True, scout, state="q2 Search", read={"page": 1}, next_state="q4"),
+        Attempt(3, "x", None, True, writer, state="q4", read="Oru"),
+    )
+    gave_up = Trajectory("q1", "scouting", (), attempts, "x", "gave_up")
+    one = outcome("q1", "scouting", players={"scout": "reader", "writer": "model"},
+                  options={"looks": 2}, trajectory=gave_up)  # fmt: skip
+    plain = outcome("q1", "no_verification")
+    folder = store(tmp_path / "out", [one, plain])
+    page = visit(paged(folder), address(one))
+    assert address(one) == "#musique/q1/scouting/writer%3Dmodel/scout%3Dreader/looks%3D2"
+    assert page.locator(".attempt header").all_inner_texts() == [
+        "Step 1\nq2 Search → q2 Search\nnot accepted",
+        "Step 2\nq2 Search → q4\naccepted, not verified",
+        "Step 3\nq4\naccepted, not verified",
+    ]
+    assert page.locator(".feedback").all_inner_texts() == ['Read\n{"page":1}', "Read\nOru"]
+    facts = page.locator(".facts").inner_text()
+    for line in ("Ended\ngave_up", "Method\nScouting · looks=2", "Writer\nmodel", "Scout\nreader",
+                 "Scout's cost\n2 calls, 2,000 prompt (1,200 cached), 20 completion tokens",
+                 "Writer's cost\n1 calls, 70 prompt (0 cached), 7 completion tokens"):  # fmt: skip
+        assert line in facts
+    assert "Tokens · scout: 1,000 prompt" in page.locator(".attempt").nth(1).inner_text()
+    groups = page.locator("#table th.group").all_inner_texts()
+    assert groups == ["Writer's tokens", "Scout's tokens"]
+    choose(page, "Method", "Scouting")
+    assert counted(page) == (1, 1)
+    page.get_by_label("Search").fill('{"page":1}')
+    until(page, "1 of 2")
+    choose(page, "Options", "K=10, N=3")
+    assert counted(page) == (0, 0)
+
+
+OLD = """{"benchmark":"made","exact_match":0.0,"f1":0.0,"generator":"model","judge":"",\
+"max_retries":1,"max_steps":2,"method":"safe","question_id":"q1","simulated":false,"trajectory":{"answer":"Oru",\
+"attempts":[{"accepted":false,"feedback":{"diagnosis":"No.","error_type":"Malformed","guidance":\
+"Do.","query":null},"generator_usage":{"cached":60,"completion":5,"prompt":100},"number":1,\
+"retrieved":[],"text":"Hm.","verdict":"","verifier_usage":{"cached":0,"completion":0,"prompt":0}},\
+{"accepted":true,"feedback":{"diagnosis":"Off.","error_type":"Off-topic","guidance":"Stay.",\
+"query":null},"generator_usage":{"cached":60,"completion":5,"prompt":100},"number":1,"retrieved":[],\
+"text":"Step 1: Oru is a town. (Attribution)","verdict":"","verifier_usage":{"cached":7,\
+"completion":3,"prompt":90}},{"accepted":true,"feedback":null,"generator_usage":{"cached":60,\
+"completion":5,"prompt":100},"number":2,"retrieved":[],"text":"####ANSWER: Oru","verdict":"",\
+"verifier_usage":{"cached":0,"completion":0,"prompt":0}}],"method":"safe","question_id":"q1","steps":\
+[{"kind":"Attribution","number":1,"text":"Oru is a town."},{"kind":"Final Answer","number":2,\
+"text":"####ANSWER: Oru"}],"stop_reason":"max_steps"},"verdict":null,"verifier":"checker"}
+"""
+"""A line of before methods had roles and options of their own."""
+
+
+def test_files_of_before_still_open(visit: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / TRAJECTORIES).write_text(OLD)
+    page = visit(paged(tmp_path))
+    facts = page.locator(".facts").inner_text()
+    for line in ("Ended\nout of steps, then asked for the answer", "Method\nSAFE · K=2, N=1",
+                 "Generator\nmodel", "Verifier\nchecker", "3 calls, 300 prompt (180 cached)",
+                 "1 calls, 90 prompt (7 cached)"):  # fmt: skip
+        assert line in facts
+    assert page.locator(".fate").all_inner_texts() == [
+        "rejected", "accepted: retries used up", "accepted: asked for as the answer",
+    ]  # fmt: skip
 
 
 def test_a_long_list_comes_in_parts(visit: Callable[..., Any], tmp_path: Path) -> None:
@@ -582,7 +650,8 @@ def test_same_folder_same_bytes(evaluation: Path, tmp_path: Path) -> None:
     [
         ('"exact_match":1.0', '"exact_match":"much"'),
         ('"exact_match":1.0', '"exact_match":NaN'),
-        ('"max_steps":10', '"max_steps":"ten"'),
+        ('"max_retries":3', '"max_retries":"three"'),
+        ('"players":{', '"players":7,"roles":{'),
         ('"prompt":1000', '"prompt":"many"'),
         ('"attempts":[', '"attempts":[7,'),
     ],

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from builders.steps.features import step_features
 from builders.work.parquet import SplitWriter
-from evaluators.verifier.step_set import ORIGINS
+from safe_stepwise.store.names import ORIGINS
 from safe_stepwise.taxonomy import category, labels
 
 

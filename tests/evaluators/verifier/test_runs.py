@@ -14,6 +14,7 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 FIRST, WRONG = step(1, "a."), step(2, "x.")
@@ -44,7 +45,8 @@ def test_a_reply_is_a_label_or_unparsed_or_failed() -> None:
 
 def test_a_request_without_a_reply_is_failed() -> None:
     def reply(request: Request) -> str:
-        if request.previous:
+        assert isinstance(request.scene, Scene)
+        if request.scene.previous:
             raise EngineError("HTTP 400")
         return VERDICT
 

@@ -9,20 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import features as step_features
-from builders.steps import rows as step_rows
 from evaluators.verifier.quality import Walk
-from evaluators.verifier.step_set import (
-    COLUMNS,
-    INJECTED,
-    ORIGINS,
-    REFINED,
-    majority,
-    read_cases,
-    requests,
-    walks,
-)
+from evaluators.verifier.step_set import COLUMNS, majority, read_cases, requests, walks
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 A, B, C = step(1, "a."), step(2, "b."), step(3, "c.", "Logical")
@@ -30,8 +22,9 @@ X, END = step(2, "x."), step(4, "####ANSWER: Oru", "Final Answer")
 
 
 def test_origins_and_columns_are_those_of_the_set() -> None:
-    assert ORIGINS == step_rows.ORIGINS
-    assert set(COLUMNS) <= set(step_features.step_features())
+    columns = step_features.step_features()
+    assert list(ORIGINS) == columns["origin"].names
+    assert set(COLUMNS) <= set(columns)
 
 
 def test_prefixes_are_asked_for_once_and_shorter_ones_first(tmp_path: Path) -> None:
@@ -54,8 +47,9 @@ def test_prefixes_are_asked_for_once_and_shorter_ones_first(tmp_path: Path) -> N
         ("q2", ["a."]),
     ]
     for one, request in asked.items():
-        assert request.step == one.steps[-1]
-        assert request.previous == one.steps[:-1]
+        assert isinstance(request.scene, Scene)
+        assert request.scene.step == one.steps[-1]
+        assert request.scene.previous == one.steps[:-1]
         assert format_step(one.steps[-1]) in request.messages[1].content
         assert request.sampling.temperature == 0
 

@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+import ast
+import asyncio
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safe_stepwise.engines.base import Engine, Message, Request, Sampling, Schema, request_key
-from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.engines import base
+from safe_stepwise.engines.base import (
+    Completion,
+    Engine,
+    Message,
+    Request,
+    Sampling,
+    Schema,
+    request_key,
+)
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import Faults, MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine
-from safe_stepwise.records import Question, Triple
+from safe_stepwise.records import Usage
 
 ASKED = Request((Message("system", "Be short."), Message("user", "Where is Oru?")), role="extract")
 SERVED = OpenAIEngine("a", "http://one/v1")
@@ -45,17 +59,54 @@ def test_who_asks_a_model_is_not_in_the_key() -> None:
     assert request_key(SERVED, judge) == request_key(SERVED, ASKED)
 
 
+class Sealed:
+    """A scene that none may open."""
+
+    def __init__(self, *key: object) -> None:
+        self.key = list(key)
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"an engine looked at the scene's {name}")
+
+
+class Secret(Sealed):
+    """One of which not even the key is an engine's business."""
+
+    def __init__(self) -> None:
+        pass
+
+
 def test_what_a_simulated_engine_goes_by_is_in_the_key() -> None:
-    question = Question("q", "musique", "train", "Where is Oru?", "Marn")
     asked = [
         ASKED,
         replace(ASKED, role="judge"),
-        replace(ASKED, passage=1),
-        replace(ASKED, question=question),
-        replace(ASKED, question=replace(question, evidence=(Triple("Oru", "in", "Marn"),))),
+        *(replace(ASKED, scene=Sealed(*key)) for key in ((1,), (2,), (2, "Marn"))),
     ]
     assert len({request_key(echoing(), one) for one in asked}) == len(asked)
-    assert len({request_key(SERVED, one) for one in asked}) == 1
+    assert len({request_key(SERVED, replace(one, scene=Secret())) for one in asked}) == 1
+
+
+def test_engines_hand_a_scene_on_unopened() -> None:
+    asked = replace(ASKED, scene=Sealed("q"))
+    scripted = MockEngine(lambda request: request.messages[-1].content, faults=Faults(rate=1e-9))
+    (said,) = asyncio.run(Client(scripted).ask_all([asked]))
+    assert said == Completion("Where is Oru?", Usage(10, 0, 4))
+    assert replace(ASKED, scene=Secret()) == ASKED  # nor do those who compare or print requests
+    assert repr(replace(ASKED, scene=Secret())) == repr(ASKED)
+
+
+def test_no_engine_file_speaks_of_scenes() -> None:
+    """Nor of a question, a step or a verdict; ``base`` alone names the scene, for its key."""
+    nouns = {"Question", "Step", "Feedback", "Scene"}
+    for file in sorted(Path(base.__file__).parent.glob("*.py")):
+        nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
+        read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        if file.name != "base.py":
+            assert not (read & {"scene"} | names & nouns), file.name
+        froms = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        upper = r"safe_stepwise\.(methods|checking|metric|players|prompts|open)\b"
+        assert not [name for name in froms if re.match(upper, name)], file.name
 
 
 def test_model_and_address_are_in_the_key() -> None:

@@ -18,6 +18,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
 from safe_stepwise.methods.loop import (
     DEFAULT,
@@ -29,6 +30,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
     unverified,
 )
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Trajectory, Usage
 from safe_stepwise.scoring import exact_match
@@ -80,7 +82,8 @@ def script(*replies: str | Feedback | EngineError) -> Script:
 def run(generator: Script, verifier: Script | None = None, limits: Limits = DEFAULT) -> Trajectory:
     asking = client(generator)
     judging = client(verifier) if verifier else None
-    return asyncio.run(run_question(ASKED, asking, judging, limits))
+    method = "safe" if verifier else "no_verification"
+    return asyncio.run(run_question(ASKED, asking, judging, limits, method))
 
 
 def texts(trajectory: Trajectory) -> list[str]:
@@ -98,17 +101,22 @@ def test_without_a_verifier_every_step_is_taken() -> None:
     assert unverified(found) == 0
 
 
-def test_the_clients_tell_the_method() -> None:
+def test_who_verifies_is_the_methods_choice() -> None:
     said = format_feedback(GOOD)
 
     def reply(request: Request) -> str:
-        return said if request.role == "verify" else IDEAL[len(request.previous)]
+        assert isinstance(request.scene, Scene)
+        return said if request.role == "verify" else IDEAL[len(request.scene.previous)]
 
     one = client(reply)
-    itself = asyncio.run(run_question(ASKED, one, one))
-    other = asyncio.run(run_question(ASKED, one, client(reply)))
-    assert (itself.method, other.method) == ("self_verification", "safe")
+    players = {"generator": one, "verifier": client(reply)}
+    nobody, itself, other = (
+        asyncio.run(method.answer(ASKED, players, DEFAULT)) for method in METHODS.values()
+    )
+    assert (nobody.method, itself.method, other.method) == tuple(METHODS)
     assert itself.steps == other.steps
+    assert all("verifier" not in attempt.usage for attempt in nobody.attempts)
+    assert players["verifier"].total().answered == len(other.attempts)
     assert itself.answer == "Oru"
     assert set(one.accounts) == {"generate", "verify"}
 
@@ -325,7 +333,7 @@ def test_usage_is_kept_by_attempt() -> None:
 
     found = asyncio.run(run_question(ASKED, Client(Counting()), Client(Counting())))
     (attempt,) = found.attempts
-    assert (attempt.generator_usage, attempt.verifier_usage) == (Usage(9, 4, 3), Usage(7, 2, 1))
+    assert attempt.usage == {"generator": Usage(9, 4, 3), "verifier": Usage(7, 2, 1)}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.loop import DEFAULT, Limits, Search, is_unread, run_question
-from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
 
@@ -64,7 +64,7 @@ def play(
 ) -> Trajectory:
     one = Client(MockEngine(generator))
     other = Client(MockEngine(verifier)) if verifier else None
-    return asyncio.run(run_question(ASKED, one, other, limits, search))
+    return asyncio.run(run_question(ASKED, one, other, replace(limits, search=search)))
 
 
 def test_what_a_query_finds_stands_behind_the_passages_when_the_step_is_written_anew() -> None:
@@ -121,7 +121,7 @@ def test_searching_is_bounded_by_the_retries() -> None:
 def test_without_a_verifier_nobody_searches() -> None:
     corpus = Corpus([VELT])
     found = play(Turns((FOUND, LAST)), None, corpus)
-    assert (found.method, corpus.queries) == ("no_verification", [])
+    assert (found.answer, corpus.queries) == ("Oru", [])
 
 
 def test_without_a_search_the_label_does_not_exist() -> None:
@@ -147,8 +147,8 @@ def with_one_gold_passage_less(folder: Path, benchmark: str, rows: int) -> list[
 
 def symbolic(questions: Sequence[Question], search: Search | None) -> list[Trajectory]:
     async def all_of_them() -> list[Trajectory]:
-        one, other = Client(SymbolicEngine()), Client(SymbolicEngine())
-        return [await run_question(q, one, other, DEFAULT, search) for q in questions]
+        one, other = Client(open_engine("symbolic")), Client(open_engine("symbolic"))
+        return [await run_question(q, one, other, Limits(search=search)) for q in questions]
 
     return asyncio.run(all_of_them())
 

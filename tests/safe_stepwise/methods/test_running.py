@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,8 +13,9 @@ from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.methods.loop import Limits
+from safe_stepwise.methods.loop import FINAL_ANSWER, run_question
 from safe_stepwise.methods.running import LoopStatistics, rounds, run_questions, statistics
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -34,6 +35,12 @@ ODD = Feedback("Malformed", "No step.", "Write a step.")
 def question(number: int) -> Question:
     page = Passage(f"Town {number}", (f"Town {number} lies on the Vel.",), True)
     return Question(f"q{number}", "synthetic", "train", f"Where is {number}?", "", passages=(page,))
+
+
+def by(
+    generator: Client, verifier: Client | None = None
+) -> Callable[[Question], Awaitable[Trajectory]]:
+    return lambda asked: run_question(asked, generator, verifier)
 
 
 @dataclass
@@ -56,8 +63,8 @@ class Paced:
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         (request,) = requests
-        assert request.question is not None
-        id_ = request.question.id
+        assert isinstance(request.scene, Scene)
+        id_ = request.scene.question.id
         self.under_way[id_] += 1
         self.most = max(self.most, len(+self.under_way))
         try:
@@ -73,7 +80,7 @@ class Paced:
             self.under_way[id_] -= 1
         if request.role == "verify":
             return [Completion(format_feedback(GOOD), Usage(30, 20, 4))]
-        if request.previous:
+        if request.scene.previous:
             return [Completion(f"Step 2: ####ANSWER: {id_} (Final Answer)", Usage(20, 16, 3))]
         text = "Step 1: According to Passage 1, it lies on the Vel. (Attribution)"
         return [Completion(text, Usage(10, 0, 5))]
@@ -84,18 +91,18 @@ def test_every_question_has_its_trajectory_in_its_place() -> None:
     heard: dict[int, Trajectory] = {}
     asked = [question(n) for n in range(20)]
     found = asyncio.run(
-        run_questions(asked, client, None, at_once=3, on_done=lambda n, t: heard.update({n: t}))
+        run_questions(asked, by(client), at_once=3, on_done=lambda n, t: heard.update({n: t}))
     )
     assert [t.answer for t in found] == [q.id for q in asked]
     assert [heard[n] for n in range(20)] == found
-    assert asyncio.run(run_questions([], client, None)) == []
+    assert asyncio.run(run_questions([], by(client))) == []
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_no_more_questions_than_asked_for_are_under_way(at_once: int) -> None:
     engine = Paced()
     asked = [question(n) for n in range(30)]
-    asyncio.run(run_questions(asked, Client(engine, tries=1), None, at_once=at_once))
+    asyncio.run(run_questions(asked, by(Client(engine, tries=1)), at_once=at_once))
     assert engine.most == min(at_once, 30)
 
 
@@ -114,7 +121,7 @@ def test_nobody_waits_for_a_slow_question() -> None:
         asked = [question(n) for n in range(10)]
         client = Client(engine, tries=1)
         await asyncio.wait_for(
-            run_questions(asked, client, client, on_done=on_done, at_once=2), timeout=20
+            run_questions(asked, by(client, client), on_done=on_done, at_once=2), timeout=20
         )
         return ended
 
@@ -123,7 +130,7 @@ def test_nobody_waits_for_a_slow_question() -> None:
 
 def test_a_question_that_fails_leaves_the_others_alone() -> None:
     engine = Paced(failing=frozenset({"q1"}))
-    found = asyncio.run(run_questions([question(n) for n in range(3)], Client(engine), None))
+    found = asyncio.run(run_questions([question(n) for n in range(3)], by(Client(engine))))
     assert [t.stop_reason for t in found] == ["answered", "failed", "answered"]
 
 
@@ -132,7 +139,7 @@ def test_a_run_of_which_nothing_comes_is_given_up() -> None:
     engine = Paced(failing=frozenset(f"q{n}" for n in range(number)))
     asked = [question(n) for n in range(number)]
     with pytest.raises(UserError, match="no such luck"):
-        asyncio.run(run_questions(asked, Client(engine, tries=1), None, at_once=8))
+        asyncio.run(run_questions(asked, by(Client(engine, tries=1)), at_once=8))
     assert not +engine.under_way
 
 
@@ -149,8 +156,7 @@ def test_the_end_of_one_is_the_end_of_all(how: str) -> None:
         running = asyncio.ensure_future(
             run_questions(
                 [question(n) for n in range(10)],
-                Client(engine, tries=1),
-                None,
+                by(Client(engine, tries=1)),
                 on_done=on_done,
                 at_once=5,
             )
@@ -171,29 +177,32 @@ def step(number: int, kind: str = "Attribution") -> Step:
 
 def test_the_sums_over_trajectories() -> None:
     g, v = Usage(100, 60, 10), Usage(50, 20, 5)
-    none = Usage()
+    asked, judged = {"generator": g}, {"generator": g, "verifier": v}
     one = Trajectory(
         "q1",
         "safe",
         (step(1), step(2)),
         (
-            Attempt(1, "a", BAD, False, g, v),
-            Attempt(1, "b", ODD, False, g, none),
-            Attempt(1, "c", BAD, True, g, v),  # the last try, taken as it is
-            Attempt(2, "d", UNREAD, True, g, v),  # a verdict that could not be read
-            Attempt(3, "e", ODD, False, g, none),
-            Attempt(3, "f", ODD, False, g, none),
-            Attempt(3, "g", ODD, False, g, none),
-            Attempt(3, "no answer", None, False, g, none),  # the call for an answer
+            Attempt(1, "a", BAD, False, judged),
+            Attempt(1, "b", ODD, False, asked),
+            Attempt(1, "c", BAD, True, judged),  # the last try, taken as it is
+            Attempt(2, "d", UNREAD, True, judged),  # a verdict that could not be read
+            Attempt(3, "e", ODD, False, asked),
+            Attempt(3, "f", ODD, False, asked),
+            Attempt(3, "g", ODD, False, asked),
+            Attempt(
+                3, "no answer", None, False, asked, state=FINAL_ANSWER
+            ),  # the call for an answer
         ),
         "",
         "max_steps",
     )
     two = Trajectory(
-        "q2", "safe", (), (Attempt(1, "a", GOOD, True, g, v), Attempt(2, "b", None, False, g)),
+        "q2", "safe", (),
+        (Attempt(1, "a", GOOD, True, judged), Attempt(2, "b", None, False, asked)),
         "", "failed",
     )  # fmt: skip
-    assert statistics([one, two], Limits(max_retries=2)) == LoopStatistics(
+    assert statistics([one, two], 2) == LoopStatistics(
         questions=2,
         calls={"generator": 10, "verifier": 4},
         calls_per_question=7.0,
@@ -210,7 +219,7 @@ def test_the_sums_over_trajectories() -> None:
         exhausted=3,
         stop_reasons={"failed": 1, "max_steps": 1},
     )
-    tries = [[a.text for a in tries] for tries in rounds(one, Limits(max_retries=2))]
+    tries = [[a.text for a in tries] for tries in rounds(one, 2)]
     assert tries == [["a", "b", "c"], ["d"], ["e", "f", "g"]]
 
 
@@ -218,7 +227,10 @@ def test_calls_are_what_the_engines_answered() -> None:
     generator, verifier = Client(Paced(), tries=1), Client(Paced(), tries=1)
     asked = [question(n) for n in range(5)]
     for judge in (None, verifier):
-        found = statistics(asyncio.run(run_questions(asked, generator, judge)))
+        found = statistics(
+            roles=("generator", "verifier"),
+            trajectories=asyncio.run(run_questions(asked, by(generator, judge))),
+        )
         assert found.calls == {"generator": 10, "verifier": 10 if judge else 0}
         assert found.prompt_tokens == {"generator": 150, "verifier": 300 if judge else 0}
         assert found.calls_per_question == (4 if judge else 2)

@@ -1,4 +1,4 @@
-"""What a run of `evaluate_stepwise` wrote down: one outcome a question, generator and method.
+"""What a run of `evaluate_stepwise` wrote down: one outcome a question and system.
 
 ``trajectories.jsonl`` holds them, one canonical JSON object a line with the fields of `Outcome`;
 ``questions.jsonl`` what they were asked.
@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.loop import (
+    FINAL_ANSWER,
+    GENERATOR,
+    MALFORMED,
+    OUT_OF_STEPS,
+    VERIFIER,
+)
+from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -22,29 +31,22 @@ from safe_stepwise.records import (
     Usage,
     canonical_json,
 )
+from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
-TRAJECTORIES, QUESTIONS, RESULTS, REPORT = (
-    "trajectories.jsonl",
-    "questions.jsonl",
-    "results.json",
-    "report",
-)
 Verdict = Literal["correct", "incorrect", "unscored"]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question, answered by one generator under one method, and what the answer is worth."""
+    """One question, answered by one method with its players, and what the answer is worth."""
 
     benchmark: str
-    generator: str
-    """The engine's name, without addresses; so is ``verifier``."""
-    verifier: str
-    """Empty with ``no_verification``; the generator's with ``self_verification``."""
     method: str
-    max_steps: int
-    max_retries: int
+    players: Mapping[str, str]
+    """The engines' names, without addresses, by the method's roles."""
+    options: Mapping[str, Any]
+    """The method's, by name."""
     question_id: str
     exact_match: float
     f1: float
@@ -68,7 +70,7 @@ class Outcome:
     def from_json(cls, line: str) -> Outcome:
         """The outcome that a line holds; ``ValueError`` for a line that is none."""
         try:
-            content = json.loads(line)
+            content = _of_today(json.loads(line))
             return cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no outcome: {type(error).__name__} {error}") from None
@@ -102,11 +104,15 @@ class Asked:
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
     """A trajectory from its JSON object."""
+    attempts, asked = content["attempts"], content["stop_reason"] == OUT_OF_STEPS
     return Trajectory(
         **{
             **content,
             "steps": tuple(Step(**step) for step in content["steps"]),
-            "attempts": tuple(_attempt(attempt) for attempt in content["attempts"]),
+            "attempts": tuple(
+                _attempt(attempt, is_last_call=asked and n == len(attempts))
+                for n, attempt in enumerate(attempts, 1)
+            ),
         }
     )
 
@@ -127,6 +133,12 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
 def read_questions(folder: Path) -> Iterator[Asked]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
     return _lines(folder / QUESTIONS, Asked.from_json)
+
+
+def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
+    """What the trajectories of one setting came to; ``roles`` are counted even if not asked."""
+    retries = outcomes[0].options.get("max_retries", 0)
+    return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 
 def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
@@ -150,14 +162,29 @@ def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
         raise UserError(f"{file}: is not UTF-8; make it anew") from None
 
 
-def _attempt(content: Mapping[str, Any]) -> Attempt:
-    said = content["feedback"]
+def _of_today(content: dict[str, Any]) -> dict[str, Any]:
+    """An outcome of before methods had roles and options of their own, as one of today."""
+    if "players" in content:
+        return content
+    roles = METHODS[content["method"]].roles
+    named = {role: content.pop(role) for role in ("generator", "verifier")}
+    options = {name: content.pop(name) for name in ("max_steps", "max_retries")}
+    players = {role: named[role] for role in roles}
+    return {**content, "players": players, "options": options}
+
+
+def _attempt(content: Mapping[str, Any], *, is_last_call: bool) -> Attempt:
+    said, known = content["feedback"], dict(content)
+    if "usage" not in known:  # of before: two fixed roles
+        verified = said is not None and said["error_type"] != MALFORMED
+        usage = {GENERATOR: known.pop("generator_usage"), VERIFIER: known.pop("verifier_usage")}
+        known["usage"] = usage if verified else {GENERATOR: usage[GENERATOR]}
+        known["state"] = FINAL_ANSWER if is_last_call else ""
     return Attempt(
         **{
-            **content,
+            **known,
             "feedback": None if said is None else Feedback(**said),
-            "generator_usage": Usage(**content["generator_usage"]),
-            "verifier_usage": Usage(**content["verifier_usage"]),
+            "usage": {role: Usage(**used) for role, used in known["usage"].items()},
             "retrieved": tuple(map(passage_of, content["retrieved"])),
         }
     )

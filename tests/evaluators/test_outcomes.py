@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.run.outcomes import (
-    QUESTIONS,
-    TRAJECTORIES,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-)
+from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Attempt, Feedback, Passage, Step, Trajectory, Usage
+from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
 TRAJECTORY = Trajectory(
     "q\n1",

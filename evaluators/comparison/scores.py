@@ -1,0 +1,134 @@
+"""The nouns of a comparison: what each system scored, and how much better one is than another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluators.comparison.significance import Estimate
+from evaluators.comparison.systems import System, names, notable
+from evaluators.comparison.tables import mark
+
+Metric = Literal["exact_match", "f1", "accuracy"]
+METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
+METRICS = tuple(METRIC_NAMES)
+
+Estimates = dict[Metric, Estimate | None]
+"""None where nothing was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A system's questions in one benchmark."""
+
+    questions: int
+    scored: int
+    unscored: int
+    """The judge was asked, and its verdict could not be read."""
+    unjudged: int
+    """No judge was asked."""
+    failed: int
+    """The engine failed for good; they count as answered wrongly by EM and F1."""
+    estimates: Estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A system's scores."""
+
+    system: System
+    simulated: bool
+    verified: bool
+    """Whether anybody judged its steps."""
+    players: dict[str, str]
+    """Who was asked, by role; where a role has no player of its own, it is the answering one."""
+    cells: dict[str, Cell]
+    """By benchmark."""
+    average: Estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much better ``first`` is than ``second`` on the questions that both have."""
+
+    first: System
+    second: System
+    benchmark: str | None
+    """None: the mean of the benchmarks."""
+    metric: Metric
+    simulated: bool
+    pairs: int
+    unpaired: int
+    """Questions that only one of the two has, or has scored."""
+    estimate: Estimate
+    test: Literal["mcnemar", "sign_flip"]
+    p: float
+    p_holm: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All scores and all differences."""
+
+    benchmarks: tuple[str, ...]
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+    seed: int
+    resamples: int
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any outcome is."""
+        return any(row.simulated for row in self.rows)
+
+    @property
+    def names(self) -> dict[System, str]:
+        """What each system is called beside who answers; what is simulated says so."""
+        known = names([row.system for row in self.rows])
+        return {row.system: known[row.system] + mark(row.simulated) for row in self.rows}
+
+    @property
+    def answering(self) -> str:
+        """The name of the role that answers, or the names."""
+        roles = [role for row in self.rows for role, _ in row.system.players[:1]]
+        return " / ".join(dict.fromkeys(roles))
+
+    @property
+    def columns(self) -> list[str]:
+        """What tables for machines tell systems apart by; `described` has the cells."""
+        return [*self._roles, "method", *self._options, "simulated"]
+
+    def described(self, row: Row) -> list[object]:
+        """The cells of ``columns``."""
+        players = [row.players.get(role, "") for role in self._roles]
+        options = [dict(row.system.options).get(name, "") for name in self._options]
+        return [*players, row.system.method, *options, "true" if row.simulated else "false"]
+
+    @property
+    def _roles(self) -> list[str]:
+        answering = [role for row in self.rows for role, _ in row.system.players[:1]]
+        return list(dict.fromkeys([*answering, *(r for row in self.rows for r in row.players)]))
+
+    @property
+    def _options(self) -> list[str]:
+        systems = [row.system for row in self.rows]
+        told = notable(systems)
+        return list(dict.fromkeys(n for s in systems for n, _ in s.options if n in told))
+
+    def difference(
+        self, first: System, second: System, benchmark: str | None, metric: Metric
+    ) -> Difference | None:
+        """That one, if the two have a question in common."""
+        wanted = (first, second, benchmark, metric)
+        known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
+        return next((d for d, key in known if key == wanted), None)
+
+    def better_baseline(self, system: System, metric: Metric) -> System | None:
+        """The baseline that is better on average: the one that ``system`` beats by less."""
+        against = [
+            d
+            for d in self.differences
+            if d.first == system and d.benchmark is None and d.metric == metric
+            if d.second.is_baseline
+        ]
+        return min(against, key=lambda d: d.estimate.value).second if against else None

@@ -1,0 +1,150 @@
+"""An evaluation from its plan to what is said of it: run, written down, compared, summed up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evaluators.comparison import report
+from evaluators.run.evaluation import Evaluation, Progress, Run, evaluate
+from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.records import FAILED
+from safe_stepwise.store.names import REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.progress import telling
+from safe_stepwise.store.tables import table
+
+
+def carry_out(plan: Evaluation, seed: int, warn: Callable[[str], None]) -> str:
+    """Run everything, write it down, and say what came of it; ``seed`` is the bootstrap's.
+
+    Raises ``UserError`` if not one question could be answered.
+    """
+    if earlier := _earlier(plan):
+        warn(earlier)
+    progress = Progress()
+    with telling(
+        "evaluation",
+        "trajectory",
+        len(plan.questions) * len(plan.settings),
+        lambda: progress.done,
+        lambda: progress.standing(plan.clients),
+    ):
+        runs = asyncio.run(evaluate(plan, progress))
+    _refuse_nothing(plan, runs)
+    results = write(plan, runs)
+    outcomes = [outcome for run in runs for outcome in run.outcomes]
+    compared = report.write(outcomes, plan.output / REPORT, seed).results
+    finish(plan, {**results, "comparison": compared})
+    return summary(plan, results)
+
+
+def _earlier(plan: Evaluation) -> str:
+    """What to say of results that this run takes the place of; nothing if they are the same."""
+    file = plan.output / RESULTS
+    try:
+        before = json.loads(file.read_bytes())["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    now = json.loads(json.dumps(settings_of(plan)))
+    other = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if not other:
+        return ""
+    return f"{file}: had other settings ({', '.join(other)}); this run takes its place"
+
+
+def _refuse_nothing(plan: Evaluation, runs: Sequence[Run]) -> None:
+    outcomes = [outcome for run in runs for outcome in run.outcomes]
+    if all(outcome.trajectory.stop_reason == FAILED for outcome in outcomes):
+        reason = next((c.last_error for c in plan.clients if c.last_error), "no reason given")
+        raise UserError(
+            f"all {len(outcomes)} trajectories failed and nothing was written; the last: {reason}; "
+            "mend that and run the same command again"
+        )
+
+
+def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
+    """What was scored, what it took, where it is."""
+    runs = results["runs"]
+    sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
+    means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
+    lines = [
+        table(_rows(runs)),
+        "",
+        f"questions: {sizes}{means}; calls and steps are a question's",
+    ]
+    lines += _tokens(runs)
+    totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
+    lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
+    if results["simulated"]:
+        lines.append("simulated: an engine without a model took part, so no number is a result")
+    names = (TRAJECTORIES, RESULTS, f"{REPORT}/{report.COMPARISON}")
+    files = [plan.output / name for name in names]
+    lines += ["", *map(str, files), "", "to read the traces:"]
+    return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
+
+
+def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
+    """The table of scores; options have a column where runs differ in them, K and N always."""
+    options = [_OPTIONS.get(name, name) for name in _told(runs)]
+    answering = {_answering(run) for run in runs}
+    who = answering.pop() if len(answering) == 1 else "player"
+    rows: list[tuple[object, ...]] = [
+        (who, "method", *options, "EM", "F1", "Acc", "calls", "steps", "failed")
+    ]
+    for run in runs:
+        rows.append(
+            (
+                run["players"][_answering(run)],
+                run["method"],
+                *(run["options"].get(name, "-") for name in _told(runs)),
+                *("-" if run[AVERAGE][m] is None else f"{run[AVERAGE][m]:.3f}" for m in MEASURES),
+                f"{run[ALL]['calls_per_question']:.1f}",
+                f"{run[ALL]['steps_per_question']:.1f}",
+                run[ALL]["failed"],
+            )
+        )
+    return rows
+
+
+_OPTIONS = {"max_steps": "K", "max_retries": "N"}
+
+
+def _told(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The options that the table tells."""
+    names = dict.fromkeys(name for run in runs for name in run["options"])
+    return [
+        name
+        for name in names
+        if name in _OPTIONS or len({str(run["options"].get(name)) for run in runs}) > 1
+    ]
+
+
+def _answering(run: Mapping[str, Any]) -> str:
+    return METHODS[run["method"]].roles[0]
+
+
+def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
+        prompt, cached = (
+            sum(run[ALL][f"{what}_tokens"].get(role, 0) for run in runs)
+            for what in ("prompt", "cached")
+        )
+        if prompt:
+            lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached")
+    return lines
+
+
+_COUNTED: Mapping[str, Callable[[int], str]] = {
+    "unscored": "verdicts that could not be had: {:,}; they are left out of Acc".format,
+    "unread": "verdicts on steps that could not be read: {:,}".format,
+    "malformed": "replies that are no step: {:,}".format,
+    "failed": (
+        "trajectories that failed: {:,}; they count as wrong. Run the same command again: "
+        "only they are asked"
+    ).format,
+}

@@ -1,0 +1,273 @@
+"""What the page of traces shows, read from an evaluation's folder.
+
+Texts are texts and numbers numbers, whatever the files hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, Literal
+
+import safe_stepwise
+from evaluators.comparison.systems import System, names, notable
+from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions, statistics_of
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import FINAL_ANSWER
+from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.taxonomy import CORRECT, TAXONOMY
+
+Worth = Literal["right", "wrong", "unscored", "failed"]
+
+
+def worth(outcome: Outcome) -> Worth:
+    """What an answer is worth: by the judge's verdict, without one by exact match."""
+    if outcome.trajectory.stop_reason == FAILED:
+        return "failed"
+    if outcome.verdict == "unscored":
+        return "unscored"
+    is_right = outcome.exact_match == 1 if outcome.verdict is None else outcome.verdict == "correct"
+    return "right" if is_right else "wrong"
+
+
+def traces(folder: Path) -> dict[str, Any]:
+    """All that the page shows, for JSON.
+
+    Without ``questions.jsonl`` there are no texts of questions and no passages, without
+    ``results.json`` no settings.
+    """
+    _check(folder)
+    asked = _questions(folder)
+    questions: dict[tuple[str, str], int] = {}
+    systems: dict[System, int] = {}
+    roles: dict[System, set[str]] = {}
+    simulated: set[System] = set()
+    labels: set[str] = set()
+    runs = []
+    for number, outcome in enumerate(read_outcomes(folder), 1):
+        try:
+            run = _run(outcome)
+            question = questions.setdefault(_question_key(outcome), len(questions))
+            system = System.of(outcome.method, outcome.players, outcome.options)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _unread(folder / TRAJECTORIES, number, error) from None
+        if outcome.simulated:
+            simulated.add(system)
+        roles.setdefault(system, set()).update(role for role, _ in run["cost"])
+        labels.update(attempt["label"] for attempt in run["attempts"])
+        place = systems.setdefault(system, len(systems))
+        runs.append({**run, "question": question, "system": place})
+    if not runs:
+        raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
+    return {
+        "name": folder.resolve().name,
+        "version": safe_stepwise.__version__,
+        "settings": _settings(folder),
+        "has_questions": (folder / QUESTIONS).exists(),
+        "roles": _roles(roles),
+        "labels": _ordered(labels - {"", CORRECT}),
+        "systems": _systems([*systems], roles, simulated),
+        "questions": [asked.get(key) or _unknown(*key) for key in questions],
+        "runs": runs,
+    }
+
+
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UserError(
+            f"{folder}: no such folder; give the --output of python -m scripts.evaluate_stepwise"
+        )
+    if not (folder / TRAJECTORIES).exists():
+        begun = (folder / f".{TRAJECTORIES}").exists()
+        mend = (
+            "the evaluation has not ended; run the same command again"
+            if begun
+            else "give the --output of python -m scripts.evaluate_stepwise"
+        )
+        raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
+
+
+def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """What was asked, by benchmark and id; empty where that was not written down."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    if not (folder / QUESTIONS).exists():
+        return found
+    for number, asked in enumerate(read_questions(folder), 1):
+        try:
+            found[str(asked.benchmark), str(asked.id)] = _question(asked)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _unread(folder / QUESTIONS, number, error) from None
+    return found
+
+
+def _unread(file: Path, line: int, error: Exception) -> UserError:
+    return UserError(
+        f"{file}, line {line}: cannot be read ({error}); "
+        "make it anew with python -m scripts.evaluate_stepwise"
+    )
+
+
+def _settings(folder: Path) -> list[list[str]] | None:
+    """Names and values of ``results.json``; None where it is missing."""
+    file = folder / RESULTS
+    if not file.exists():
+        return None
+    try:
+        settings = json.loads(file.read_bytes())["settings"]
+        return [[name, _plain(value)] for name, value in settings.items()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = getattr(error, "strerror", None) or "not the record of an evaluation"
+        raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again") from None
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plain(part)}" for name, part in value.items())
+    return {None: "none", True: "yes", False: "no"}.get(value, str(value))
+
+
+def _question_key(outcome: Outcome) -> tuple[str, str]:
+    return str(outcome.benchmark), str(outcome.question_id)
+
+
+def _systems(
+    systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
+) -> list[dict[str, Any]]:
+    """The systems with what each is called; ``roles`` are those that were asked."""
+    labels = names(systems)
+    told = notable(systems)
+    return [
+        {
+            "method": system.method,
+            "title": system.title,
+            "label": labels[system],
+            "answering": system.answering,
+            "players": [*system.players, *_unplayed(system, roles[system])],
+            "options": system.told(told),
+            "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options)],
+            "simulated": system in simulated,
+        }
+        for system in systems
+    ]
+
+
+def _roles(roles: Mapping[System, set[str]]) -> list[str]:
+    """All who were asked, those who answer first."""
+    answering = [role for system in roles for role, _ in system.players[:1]]
+    asked = set().union(*roles.values())
+    return [*dict.fromkeys(role for role in answering if role in asked),
+            *sorted(asked.difference(answering))]  # fmt: skip
+
+
+def _unplayed(system: System, asked: set[str]) -> list[tuple[str, str]]:
+    """Roles without a player of their own, which the answering one then plays too."""
+    return [(role, system.answering) for role in sorted(asked - dict(system.players).keys())]
+
+
+def _question(asked: Asked) -> dict[str, Any]:
+    return {
+        "benchmark": str(asked.benchmark),
+        "id": str(asked.id),
+        "text": str(asked.question),
+        "references": [str(reference) for reference in asked.references],
+        "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages],
+    }
+
+
+def _unknown(benchmark: str, id: str) -> dict[str, Any]:
+    return {"benchmark": benchmark, "id": id, "text": "", "references": [], "passages": []}
+
+
+def _passage(passage: Passage) -> dict[str, str]:
+    return {"title": str(passage.title), "text": passage.text}
+
+
+def _run(outcome: Outcome) -> dict[str, Any]:
+    trajectory = outcome.trajectory
+    counted = statistics_of([outcome])
+    counts = (
+        counted.calls,
+        counted.prompt_tokens,
+        counted.cached_tokens,
+        counted.completion_tokens,
+    )
+    return {
+        "worth": worth(outcome),
+        "em": _score(outcome.exact_match),
+        "f1": _score(outcome.f1),
+        "verdict": outcome.verdict,
+        "judge": str(outcome.judge),
+        "answer": str(trajectory.answer),
+        "stop": str(trajectory.stop_reason),
+        "steps": len(trajectory.steps),
+        # By role calls, prompt, cached and completion tokens.
+        "cost": [(str(role), [int(c[role]) for c in counts]) for role in counted.calls],
+        "attempts": list(_attempts(outcome)),
+    }
+
+
+def _score(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no score")
+    return round(float(value), 6)
+
+
+def _attempts(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    trajectory = outcome.trajectory
+    for attempt in trajectory.attempts:
+        said = attempt.feedback
+        yield {
+            "step": int(attempt.number),
+            "text": str(attempt.text),
+            "accepted": bool(attempt.accepted),
+            "fate": _fate(attempt, outcome),
+            "label": str(said.error_type) if said else "",
+            "diagnosis": str(said.diagnosis) if said else "",
+            "guidance": str(said.guidance) if said else "",
+            "query": str(said.query or "") if said else "",
+            "retrieved": [_passage(passage) for passage in attempt.retrieved],
+            "verdict": str(attempt.verdict),
+            "state": str(attempt.state),
+            "read": _read(attempt.read),
+            "next": str(attempt.next_state),
+            "tokens": [(str(role), _tokens(used)) for role, used in attempt.usage.items()],
+        }
+
+
+def _read(value: Any) -> str:
+    """What was read in a reply, as a text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return canonical_json(value)
+
+
+def _tokens(usage: Usage) -> list[int]:
+    return [int(number) for number in astuple(usage)]
+
+
+def _fate(attempt: Attempt, outcome: Outcome) -> str:
+    """What became of an attempt, in words."""
+    said, run = attempt.feedback, outcome.trajectory
+    if attempt.state == FINAL_ANSWER:
+        return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
+    if attempt.accepted:
+        if said is None:
+            return "accepted, not verified"
+        forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"
+        return "accepted" if said.error_type == CORRECT else forced
+    if said:
+        return "rejected"
+    broke_off = run.stop_reason == FAILED and attempt is run.attempts[-1]
+    return "not verified: the request failed" if broke_off else "not accepted"
+
+
+def _ordered(labels: Iterable[str]) -> list[str]:
+    """Labels in the taxonomy's order, then those that are none of it."""
+    known = [entry.name for entry in TAXONOMY]
+    return sorted(labels, key=lambda label: (known.index(label) if label in known else 99, label))

@@ -1,0 +1,145 @@
+"""Nouns as plain objects, and back: the one form in which they stand in Parquet, JSON and shards.
+
+``*_row`` makes a row's columns, ``*_of`` reads them; what a row lacks is a ``KeyError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from safe_stepwise.records import (
+    NOISE_TYPES,
+    Feedback,
+    Hop,
+    Label,
+    Passage,
+    Question,
+    Step,
+    SupportingFact,
+    Triple,
+)
+
+Row = dict[str, Any]
+Content = Mapping[str, Any]
+
+
+def passage_of(content: Content) -> Passage:
+    """A passage of ``sentences``, or of a ``text`` that is not split; gold only if it says so.
+
+    >>> passage_of({"title": "Oru", "text": "Oru is a town."}).sentences
+    ('Oru is a town.',)
+    """
+    sentences = content["sentences"] if "sentences" in content else (content["text"],)
+    return Passage(content["title"], tuple(sentences), content.get("is_gold", False))
+
+
+def triple_of(content: Content) -> Triple:
+    """A triple, with its passage and sentence as far as they are there."""
+    return Triple(**content)
+
+
+def step_of(content: Content) -> Step:
+    """A step of its ``number``, ``text`` and ``kind``."""
+    return Step(**content)
+
+
+def feedback_of(content: Content) -> Feedback:
+    """A verifier's verdict."""
+    return Feedback(**content)
+
+
+_LISTS: Mapping[str, Callable[[Any], Any]] = {
+    "aliases": str,
+    "passages": passage_of,
+    "supporting_facts": lambda fact: SupportingFact(fact["title"], fact["sentence"]),
+    "evidence": triple_of,
+    "decomposition": lambda hop: Hop(hop["question"], hop["answer"], hop["passage"]),
+}
+_PLAIN = tuple(field.name for field in fields(Question) if field.name not in _LISTS)
+
+
+def question_of(content: Content, **given: str) -> Question:
+    """The question of a row, which may have more columns.
+
+    ``given`` are fields that stand in no column: a published row says neither ``benchmark`` nor
+    ``split``.
+
+    >>> asked = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
+    >>> question_of(question_row(asked), benchmark="synthetic", split="train") == asked
+    True
+    """
+    known = {**content, **given}
+    lists: dict[str, Any] = {name: tuple(map(read, known[name])) for name, read in _LISTS.items()}
+    return Question(**{name: known[name] for name in _PLAIN}, **lists)
+
+
+def question_row(question: Question) -> Row:
+    """The row columns (config ``B``); passage numbers of ``evidence`` are no column, so they go."""
+    return {
+        "id": question.id,
+        "question": question.question,
+        "answer": question.answer,
+        "aliases": list(question.aliases),
+        "kind": question.kind,
+        "hops": question.hops,
+        "passages": [
+            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold}
+            for p in question.passages
+        ],
+        "supporting_facts": [
+            {"title": fact.title, "sentence": fact.sentence} for fact in question.supporting_facts
+        ],
+        "evidence": [
+            {"head": t.head, "relation": t.relation, "tail": t.tail} for t in question.evidence
+        ],
+        "decomposition": [
+            {"question": hop.question, "answer": hop.answer, "passage": hop.passage}
+            for hop in question.decomposition
+        ],
+    }
+
+
+def label_row(label: Label) -> Row:
+    """The label columns of one row; ``noise_type`` as the number that `ClassLabel` stores.
+
+    >>> label_row(Label("missing_evidence", "No sentence names it.", (), (), "t"))["noise_type"]
+    1
+    """
+    return {
+        "unverifiable": label.unverifiable,
+        "noise_type": NOISE_TYPES.index(label.noise_type),
+        "explanation": label.explanation,
+        "reasoning_path": [
+            {"head": t.head, "relation": t.relation, "tail": t.tail, "passage": t.passage}
+            for t in label.reasoning_path
+        ],
+        "knowledge_graph": [
+            {
+                "head": t.head,
+                "relation": t.relation,
+                "tail": t.tail,
+                "passage": t.passage,
+                "sentence": t.sentence,
+            }
+            for t in label.knowledge_graph
+        ],
+        "teacher": label.teacher,
+    }
+
+
+def label_of(content: Content) -> Label:
+    """The label of a row.
+
+    >>> label = Label("none", "It does.", (Triple("Oru", "country", "Marn", 1),), (), "t")
+    >>> label_of(label_row(label)) == label
+    True
+    """
+    return Label(
+        NOISE_TYPES[content["noise_type"]],
+        content["explanation"],
+        tuple(map(triple_of, content["reasoning_path"])),
+        tuple(map(triple_of, content["knowledge_graph"])),
+        content["teacher"],
+    )

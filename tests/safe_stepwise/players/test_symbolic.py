@@ -1,0 +1,129 @@
+"""The engine of the players: its chance, which earlier results rest on, and who plays what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, request_key
+from safe_stepwise.methods.generator import generator_request
+from safe_stepwise.methods.scene import AnswerScene, Scene
+from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.metric.judge import Case, judge_request
+from safe_stepwise.open import open_engine
+from safe_stepwise.players import judging, steps, verification
+from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
+
+ASKED = Question(
+    "q",
+    "musique",
+    "train",
+    "Where was the director of Dune Rain born?",
+    "Oru",
+    passages=(
+        Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True),
+        Passage("Ors Velt", ("Ors Velt was born in Oru.",), True),
+    ),
+    evidence=(
+        Triple("Dune Rain", "director", "Ors Velt", 1),
+        Triple("Ors Velt", "place of birth", "Oru", 2),
+    ),
+)
+STEP = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "Attribution")
+WRONG = Feedback("Off-topic", "It is not asked for.", "Read Passage 2.")
+EXTRACT = Request((Message("user", "Read."),), role="extract")
+
+
+def engine(error_rate: float = 0.5) -> SymbolicEngine:
+    found = open_engine(f"symbolic:error_rate={error_rate},seed=3")
+    assert isinstance(found, SymbolicEngine)
+    return found
+
+
+def generation() -> Request:
+    rejected = [("Step 2: No. (Logical)", WRONG)]
+    request = generator_request(ASKED.question, ASKED.passages, [STEP], None, rejected)
+    return replace(request, scene=Scene(ASKED, previous=(STEP,), feedback=WRONG))
+
+
+def judgement() -> Request:
+    request = verifier_request(ASKED.question, ASKED.passages, [], STEP)
+    return replace(request, scene=Scene(ASKED, step=STEP))
+
+
+# As they were when a request had a field for everything that a scene holds: the chance is drawn
+# from them, so that another key would make another trajectory out of the same spec.
+@pytest.mark.parametrize(
+    ("request_", "key", "reply"),
+    [
+        (
+            generation(),
+            "395d1ce7454cfebe92582615d7fbde752b742c9c2cd1c41292df844974a91172",
+            "Step 2: Passage 2 states that the birthplace of Ors Velt (from Step 1) is Oru. "
+            "(Attribution)",
+        ),
+        (
+            judgement(),
+            "243f0390eff9bfbfa8c32df2c32640348904d5bfefd6a2a3e5e40b7ab1cecffe",
+            '{"error_type": "Unsupported", "diagnosis": "The step is taken for a case of '
+            'Unsupported.", "guidance": "Look up the director of Dune Rain in the passages."}',
+        ),
+        (
+            replace(EXTRACT, scene=Scene(ASKED, 2)),
+            "1e63c8852377ed07ec5de696b17954ba40b397f82908dae256b4ea8457a22ffe",
+            '{"triples": [{"head": "Ors Velt", "relation": "place of birth", "tail": "Oru", '
+            '"sentence": 0}]}',
+        ),
+    ],
+)
+def test_what_is_drawn_for_a_request_stays(request_: Request, key: str, reply: str) -> None:
+    assert request_key(engine(), request_) == key
+    assert engine().answer(request_) == Completion(reply)
+
+
+def test_a_request_without_a_scene_has_the_key_that_it_always_had() -> None:
+    key = "862ed2fd818ab91cf190eede56fb8832b86b56ba0576124be1e9287f23b9edfc"
+    assert request_key(engine(), EXTRACT) == key
+
+
+def test_a_judge_is_shown_the_whole_answer_and_those_accepted() -> None:
+    long = judge_request(Case(" the Vel" + "x" * 2_000, ("Vel", "River Vel"), "Where is Oru?"))
+    other = judge_request(
+        Case(" the Vel" + "x" * 1_999 + "y", ("Vel", "River Vel"), "Where is Oru?")
+    )
+    assert long.scene == AnswerScene("the Vel" + "x" * 2_000, ("Vel", "River Vel"))
+    assert long.messages == other.messages
+    assert request_key(engine(), long) != request_key(engine(), other)
+
+
+def test_each_role_is_played_by_one() -> None:
+    """So that whoever joins them loses none."""
+    files = (verification.ROLES, steps.ROLES, judging.ROLES)
+    assert set(engine().roles) == {role for file in files for role in file}
+    assert len(engine().roles) == sum(map(len, files))
+
+
+@pytest.mark.parametrize(
+    ("role", "scene", "expected"),
+    [
+        ("sing", Scene(ASKED), "does not know the role 'sing'"),
+        ("generate", None, "does not know the role 'generate'"),
+        ("verify", Scene(ASKED), "has no step to judge"),
+        ("judge", Scene(ASKED), "has no answer to judge"),
+        ("extract", Scene(replace(ASKED, evidence=())), "no annotated triples"),
+    ],
+)
+def test_what_cannot_be_played_is_an_error(role: str, scene: Scene | None, expected: str) -> None:
+    found = engine().answer(replace(EXTRACT, role=role, scene=scene))
+    assert isinstance(found, EngineError)
+    assert expected in str(found)
+
+
+def test_another_role_is_a_mapping_more() -> None:
+    def sing(request: Request, error_rate: float, chance: object) -> str:
+        return f"la {error_rate}"
+
+    singer = SymbolicEngine({**engine().roles, "sing": sing}, 0.25)
+    assert singer.answer(replace(EXTRACT, role="sing", scene=Scene(ASKED))) == Completion("la 0.25")
