@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.synthetic import generate, parse_spec
-from builders.work.shards import code_digest
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.manifest import Manifest, read_manifest
 from releases.opened import open_all, opened_rows
 from releases.parts import read_lock
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
@@ -56,7 +56,8 @@ def forget_stale(manifest: Manifest, output: Path) -> None:
     if not (output / LOCK).exists():
         return
     made = read_lock(output)
-    if (made["code_sha256"], made["manifest"]["sha256"]) != (code_digest(), manifest.sha256):
+    now = (code_digest("scripts.regenerate", without=()), manifest.sha256)
+    if (made["code_sha256"], made["manifest"]["sha256"]) != now:
         (output / LOCK).unlink()
         shutil.rmtree(output / DATASETS)
 

@@ -11,17 +11,16 @@ from typing import Any
 
 from builders.steps.build import build as build_steps
 from builders.steps.choice import known_maker
+from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
-from builders.steps.shards import Maker
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
-from builders.verified.teachers import Annotator
 from builders.verified.teachers.choice import known_teacher
-from builders.work.shards import code_digest
+from builders.work.shards import Asker
 from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
@@ -31,6 +30,7 @@ from releases.parts import Made, Part
 from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS
 from scripts.cli import warn
 from scripts.release_plans import build_plans, check_plans, steps_plan
@@ -54,7 +54,7 @@ def released(
     """
     teachers = partial(known_teacher, cache=cache, in_flight=in_flight)
     plans = build_plans(manifest, output / DATASETS, teachers)
-    sources: list[Annotator] = [plan.teacher for plan in plans]
+    sources: list[Asker] = [plan.teacher for plan in plans]
     made = []
     if (entry := manifest.verifier_steps) is not None:
         maker = known_maker(teachers(entry.teacher), manifest.seed)
@@ -66,7 +66,7 @@ def released(
         "datasets", partial(_builds, plans, sources), partial(_check, manifest, output, sources)
     )
     made_by = {
-        "code_sha256": code_digest(),
+        "code_sha256": code_digest("scripts.regenerate", without=()),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
     skip = parts.left_out(manifest, skip_training)
@@ -76,7 +76,7 @@ def released(
         _close(sources)
 
 
-def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:
+def _check(manifest: Manifest, output: Path, sources: Sequence[Asker]) -> None:
     check_plans(manifest, output)
     if unmined := no_refined(manifest):
         raise UserError(f"{manifest.path}: {unmined}")
@@ -84,7 +84,7 @@ def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> No
         source.check()
 
 
-def _builds(plans: Sequence[Build], sources: Sequence[Annotator]) -> Made:
+def _builds(plans: Sequence[Build], sources: Sequence[Asker]) -> Made:
     made = [build(plan, CARDS) for plan in plans]
     _close(sources)  # what comes next may want their memory
     return Made(overview(made), counts(made))
@@ -95,6 +95,6 @@ def _steps(plan: StepsBuild, maker: Maker) -> Made:
     return Made(steps_summary(plan, made), {"verifier-steps": steps_counts(made)})
 
 
-def _close(sources: Sequence[Annotator]) -> None:
+def _close(sources: Sequence[Asker]) -> None:
     for source in sources:
         source.close()
