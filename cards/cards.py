@@ -292,3 +292,7 @@ def _metadata(card: Headed, tasks: list[str], default: str | None) -> Any:
         ],
         **extra,
     )
+
+
+CARDS = {VERIFIED: verified_multihop, NOISE_LABELS: noise_labels}
+"""What makes the card of each dataset of verified questions."""

@@ -26,6 +26,7 @@ from safe_stepwise.store.names import (
     README,
     REPORT,
     RESULTS,
+    SETS,
     SPACE,
     STATISTICS,
     STEPS_RECORD,
@@ -136,7 +137,7 @@ class ReleaseCard:
         """Artifacts that a release can have and this one has not."""
         have = {artifact.folder for artifact in self.artifacts}
         places = (
-            *(f"{DATASETS}/{name}" for name in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)),
+            *(f"{DATASETS}/{name}" for name in SETS),
             ADAPTER,
             SPACE,
         )

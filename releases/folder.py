@@ -17,11 +17,9 @@ from safe_stepwise.store.names import (
     DATASETS,
     LOCK,
     METRIC,
-    NOISE_LABELS,
     README,
+    SETS,
     SPACE,
-    VERIFIED,
-    VERIFIER_STEPS,
     adapter_repo,
     known_version,
 )
@@ -138,9 +136,7 @@ def walk(folder: Path) -> list[str]:
 
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
-    found: list[tuple[Kind, str, str]] = [
-        ("dataset", name, f"{DATASETS}/{name}") for name in (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
-    ]
+    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{DATASETS}/{name}") for name in SETS]
     if (root / ADAPTER).is_dir():
         found.append(("model", adapter_repo(_base(root / ADAPTER)), ADAPTER))
     found.append(("space", METRIC, SPACE))

@@ -1,9 +1,8 @@
 """A verifier's verdict as JSON: the schema it is asked for, and the reader of what it replies.
 
-A verdict is one flat JSON object of strings. Around it anything may stand (prose, a code fence, an
-enclosing object), keys may be spelled in any case, a comma may trail; other keys are passed over.
-The label is compared exactly, after normalising its spelling. Three things are refused rather than
-guessed at: verdicts that differ, a verdict that breaks off, a label outside the setting.
+A verdict is one flat JSON object of strings, found as `store.replies` finds it; other keys are
+passed over. The label is compared exactly, after normalising its spelling. Refused rather than
+guessed at are verdicts that differ, a verdict that breaks off, a label outside the setting.
 
 A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back
 unchanged, has a label of the taxonomy, a guidance that is not blank unless the label is
@@ -14,29 +13,13 @@ text that UTF-8 can hold.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from typing import Any
 
 from safe_stepwise.records import Feedback
-from safe_stepwise.taxonomy import (
-    CORRECT,
-    MISSING_EVIDENCE,
-    labels,
-    normalize_label,
-    spelling,
-)
+from safe_stepwise.store.replies import ReplyError, read_reply
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, labels, normalize_label
 
-_KEYS = {spelling(key): key for key in ("error_type", "diagnosis", "guidance", "query")}
-
-# Possessive throughout, and only flat objects match. A scan ends at the first brace outside its
-# strings, so two scans over one character must disagree on which quotes open a string: every
-# character is read at most twice, whatever the input.
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
-_KEY = re.compile(rf"\s*+({_STRING})\s*+:", re.DOTALL)
-_VALUE = re.compile(rf"\s*+({_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null)\s*+", re.DOTALL)
-_WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
-_CLOSE = re.compile(r"\s*+\}")
+_FIELDS = ("error_type", "diagnosis", "guidance", "query")
 
 
 class FeedbackError(ValueError):
@@ -109,93 +92,30 @@ def parse_feedback(text: str, incomplete_evidence: bool = False) -> Feedback:
     Traceback (most recent call last):
     safe_stepwise.feedback.FeedbackError: unknown label 'Incorrect'
     """
-    verdicts: list[Feedback] = []
-    seen = False
-    for found in _objects(text):
-        seen = True
-        if "error_type" not in found:
-            continue
-        feedback = _feedback(found)
-        if verdicts and feedback != verdicts[0]:
-            raise FeedbackError("two different verdicts in one reply")
-        verdicts.append(feedback)
+    reply = read_reply(text)
+    try:
+        verdicts = [_feedback(found) for found in reply.answers(*_FIELDS)]
+    except ReplyError as error:
+        raise FeedbackError(str(error).replace("the answer", "the verdict")) from None
     if not verdicts:
+        seen = reply.outermost(lambda value: isinstance(value, dict))
         raise FeedbackError("no JSON object has an error_type" if seen else "no JSON object")
-    if _labels_given(text) > len(verdicts):
-        raise FeedbackError("error_type is given outside of the verdict, too")
+    if any(verdict != verdicts[0] for verdict in verdicts):
+        raise FeedbackError("two different verdicts in one reply")
     _check(verdicts[0], incomplete_evidence)
     return verdicts[0]
 
 
-def _labels_given(text: str) -> int:
-    """How often a key that means error_type is written, even where the JSON around it is broken.
-
-    Without it, an object that nests ``Correct`` before its own label would be read as correct.
-    """
-    return sum(_KEYS.get(spelling(key)) == "error_type" for key in _WRITTEN_KEY.findall(text))
-
-
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """The flat objects in a text, outermost first, with the keys of a verdict only."""
-    start = text.find("{")
-    while start != -1:
-        end, found = _object_at(text, start)
-        if end is None:
-            end = start + 1
-        else:
-            yield found
-        start = text.find("{", end)
-
-
-def _object_at(text: str, start: int) -> tuple[int | None, dict[str, object]]:
-    """Where the flat object at ``start`` ends and what it holds; None when there is none.
-
-    An object that has shown a key of a verdict and then breaks the rules is refused outright:
-    passing over it would let JSON that one of its strings quotes stand in for it.
-    """
-    found: dict[str, object] = {}
-    at = start + 1
-    while not (close := _CLOSE.match(text, at)):
-        key = _KEY.match(text, at)
-        name = None if key is None else _KEYS.get(spelling(key[1]))
-        value = None if key is None else _VALUE.match(text, key.end())
-        if value is None:
-            return _no_object(found, name)
-        if name is not None:
-            _put(found, name, _decoded(value[1]))
-        at = value.end()
-        if text.startswith(",", at):
-            at += 1
-        elif not text.startswith("}", at):
-            return _no_object(found, None)
-    return close.end(), found
-
-
-def _no_object(found: dict[str, object], name: str | None) -> tuple[None, dict[str, object]]:
-    if name is not None:
-        raise FeedbackError(f"{name} is no JSON string, or the reply breaks off in it")
-    if found:
-        raise FeedbackError(f"the JSON object is malformed or breaks off after {[*found][-1]}")
-    return None, {}
-
-
-def _put(found: dict[str, object], name: str, value: object) -> None:
-    if name in found and found[name] != value:
-        raise FeedbackError(f"two values for {name} in one object")
-    found[name] = value
-
-
-def _decoded(token: str) -> Any:
-    try:
-        return json.loads(token, strict=False)  # not strict: models leave newlines unescaped
-    except ValueError as error:
-        raise FeedbackError(f"not JSON: {token[:40]!r} ({error})") from None
-
-
 def _feedback(found: dict[str, object]) -> Feedback:
     """The verdict in a decoded object: fields of the right type, a label that exists."""
+    last = "its start"
     for name, value in found.items():
-        if value is not None and not isinstance(value, str):
+        if isinstance(value, dict | list) and name in _FIELDS:
+            raise FeedbackError(f"{name} is no JSON string but JSON")
+        if isinstance(value, dict | list):
+            raise FeedbackError(f"the verdict is not flat: malformed or breaks off after {last}")
+        last = name if name in _FIELDS else last
+        if last == name and value is not None and not isinstance(value, str):
             raise FeedbackError(f"{name} is not a string but {str(value)[:40]}")
     written, diagnosis = found["error_type"], found.get("diagnosis")
     label = normalize_label(written) if isinstance(written, str) else None

@@ -13,8 +13,9 @@ from typing import NoReturn
 
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
-from safe_stepwise.errors import one_of as one_of
-from safe_stepwise.store.tables import table as table
+
+HELP = Path(__file__).with_name("help")
+"""What stands below a command's options: ``NAME.txt``."""
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""

@@ -6,26 +6,26 @@ make demo-train    (after `make demo`; or, where torch, trl, peft, bitsandbytes 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from evaluators.verifier.page import SHOWN, title_of
+from evaluators.verifier.page import margins
 from safe_stepwise.engines.chat import need
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import VERIFIER_STEPS
-from scripts import evaluate_verifier, train_verifier
-from scripts.cli import Parser, run
+from scripts.cli import command, run, warn
+from scripts.evaluate_verifier import Options, evaluated
+from scripts.train_verifier import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
 from trainers.merging import merge
-from trainers.rows import fingerprint, open_rows
-from trainers.verifier import RECORD
+from trainers.record import RECORD
+from trainers.rows.base import fingerprint
+from trainers.rows.verifier import open_rows
+from trainers.run import train
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "trainers" / "recipes" / "smollm2-cpu.yaml"
@@ -40,12 +40,7 @@ ON_A_CPU = {
 
 def main(arguments: Sequence[str]) -> None:
     """Train, measure, say where the adapter is not better; done parts are not done again."""
-    parser = Parser(
-        prog="python -m scripts.demo_train",
-        description=(__doc__ or "").partition("\n")[0],
-        epilog="example:\n  make demo demo-train    # in environments of their own",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command("demo_train", (__doc__ or "").partition("\n")[0])
     add, build = parser.add_argument, ROOT / "build"
     add("--demo", type=Path, default=build / "demo", metavar="DIR", help="default build/demo")
     add("--output", type=Path, default=build / "demo-train", metavar="DIR", help="…/demo-train")
@@ -57,8 +52,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
     recipe = read_recipe(RECIPE, asked)
     forget_stale(recipe)
-    options_ = [part for name, value in asked.items() for part in (f"--{name}", value)]
-    train_verifier.main(["--config", str(RECIPE), "--resume", *options_])
+    print(summary(train(recipe, resume=True, warn=warn), recipe.output))
     losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
     print("\nLoss of each step:", *(f"{loss:.3f}" for loss in losses))
     print("\nOn the rows of the test split, and the steps before them:\n", flush=True)
@@ -67,16 +61,17 @@ def main(arguments: Sequence[str]) -> None:
     merge(base, adapter, model)
     for name, value in ON_A_CPU.items():
         os.environ.setdefault(name, value)
-    evaluate_verifier.main(
-        [
-            *("--steps", asked["dataset"], "--verified", str(datasets)),
-            *("--verifier", f"vllm:{model}", "--baseline", f"vllm:{base.folder}"),
-            *("--baseline", "symbolic"),
-            *("--max-tokens", str(REPLY), "--cache", str(options.output / "replies.sqlite")),
-            *("--output", str(options.output / "quality")),
-        ]
+    measured = Options(
+        steps=asked["dataset"],
+        verified=datasets,
+        verifier=f"vllm:{model}",
+        baseline=(f"vllm:{base.folder}", "symbolic"),
+        max_tokens=REPLY,
+        cache=options.output / "replies.sqlite",
+        output=options.output / "quality",
     )
-    found = json.loads((options.output / "quality" / "verifier_quality.json").read_text("utf-8"))
+    print(evaluated(measured))
+    found = read_json(measured.output / "verifier_quality.json")
     print("\n" + "\n".join(margins(found)))
 
 
@@ -91,15 +86,6 @@ def forget_stale(recipe: Recipe) -> None:
     same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
     if not same or made["dataset"]["sha256"] != fingerprint(rows):
         shutil.rmtree(recipe.output)
-
-
-def margins(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line a baseline: by how much the trained one is better (+) or worse, by measure."""
-    first, *others = found["verifiers"]
-    for other in others:
-        pairs = ((name, first["measures"][name], other["measures"][name]) for name in SHOWN)
-        shown = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
-        yield f"trained against {title_of(other)}: {', '.join(shown)}"
 
 
 if __name__ == "__main__":

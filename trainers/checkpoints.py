@@ -7,11 +7,12 @@ not. Here a checkpoint counts only with its mark, which is written last and list
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from safe_stepwise.store.files import write_atomically
 
 MARK = "complete.json"
 
@@ -63,14 +64,9 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write temp file and rename, so that the file is never half there."""
-    half = file.with_name(f".{file.name}.{os.getpid()}")
-    with half.open("w", encoding="utf-8") as out:
-        json.dump(value, out, indent=2, sort_keys=True, ensure_ascii=False)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(half, file)
+    """Write a value as JSON so that the file never exists in part."""
+    content = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(file, f"{content}\n".encode())
 
 
 def _step(checkpoint: Path) -> int:

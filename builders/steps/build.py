@@ -23,7 +23,7 @@ from builders.steps.composition import choose, rank
 from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
-from builders.steps.refinement import origin_of
+from builders.steps.refined import origin_of
 from builders.steps.rows import StepRow
 from builders.steps.statistics import StepStatistics, builds_of, counted, examples
 from builders.verified.chunks import code_of

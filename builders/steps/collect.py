@@ -22,7 +22,7 @@ from builders.steps.chunks import (
 )
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
-from builders.steps.refinement import read_refined
+from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Engine, Standing, results
 from builders.work.ranks import Work

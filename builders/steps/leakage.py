@@ -57,10 +57,7 @@ class Index:
     def __init__(self, documents: Iterable[Document]) -> None:
         self._documents = list(documents)
         self._passages = {d.passages for d in self._documents}
-        self._holders: dict[int, list[int]] = defaultdict(list)
-        for number, held in enumerate(self._documents):
-            for gram in held.grams:
-                self._holders[gram].append(number)
+        self._holders = _holders(self._documents)
 
     def near(self, asked: Document) -> bool:
         """Whether any of the documents is a near-duplicate of this one."""
@@ -109,18 +106,25 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: i
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
     """Pairs worth comparing: the same passages, or a gram in common that is no boilerplate."""
     by_passages: dict[bytes, int] = {}
-    holders: dict[int, list[int]] = defaultdict(list)
     for number, held in enumerate(documents):
         first = by_passages.setdefault(held.passages, number)
         if first != number:
             yield first, number
-        for gram in held.grams:
-            holders[gram].append(number)
     # The grams of a passage are mostly held by the same questions: each such set is looked at once.
-    for together in sorted({tuple(h) for h in holders.values() if 1 < len(h) <= BOILERPLATE}):
+    sets = {tuple(h) for h in _holders(documents).values() if 1 < len(h) <= BOILERPLATE}
+    for together in sorted(sets):
         for at, one in enumerate(together):
             for other in together[at + 1 :]:
                 yield one, other
+
+
+def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
+    """By each 8-gram the numbers of the documents that hold it."""
+    holders: dict[int, list[int]] = defaultdict(list)
+    for number, held in enumerate(documents):
+        for gram in held.grams:
+            holders[gram].append(number)
+    return holders
 
 
 def _root(parents: list[int], number: int) -> int:

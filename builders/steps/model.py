@@ -12,13 +12,10 @@ for the ablation that asks what verification is worth (SAFE v2, Table 5).
 from __future__ import annotations
 
 import asyncio
-import functools
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from builders.steps.making import ideal_rows, refusal
 from builders.steps.missing_evidence import without_evidence
@@ -32,25 +29,20 @@ from builders.steps.replies import (
     read_trajectory,
 )
 from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
 from builders.steps.trajectories import TrajectoryError, checked, trusted
-from builders.verified.teachers.llm import IN_FLIGHT, LLMTeachers
+from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
-from safe_stepwise.engines.client import Client
-from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import read
+from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.open import open_engine
-from safe_stepwise.records import Feedback, Label, Passage, Question, Step, StepKind, identity
+from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
-from safe_stepwise.store.progress import requests_and_tokens
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
@@ -68,27 +60,16 @@ _LONGEST_TEXT = 1000
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An error to ask for, where, and in a step of which kind."""
-
-    error_type: str
-    position: int
-    kind: StepKind
-
-
 @dataclass(frozen=True)
 class ModelMaker:
     """Makes steps with a model; all of a process share one client.
 
-    ``spec`` names an engine (``safe_stepwise.open``), ``cache`` the file of replies,
+    Its client is that of ``teachers``, should questions be verified in this process, too;
     ``errors`` bounds the erroneous steps of a question. Picklable.
     """
 
-    spec: str
-    cache: Path
+    teachers: LLMTeachers
     seed: int = 0
-    in_flight: int = IN_FLIGHT
     errors: int = ERRORS
     unverifiable: bool = False
 
@@ -98,35 +79,24 @@ class ModelMaker:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self._engine[0]} prompts {PROMPTS_DIGEST[:12]}"
+        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}"
 
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        made = [self._engine[1], PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
+        about = self.teachers.about
+        made = [about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
         return identity(made)
 
     @property
     def simulated(self) -> bool:
         """Whether no model answers, only a script."""
-        return self._engine[2]
-
-    @functools.cached_property
-    def _engine(self) -> tuple[str, dict[str, Any], bool]:
-        """Name, identity and kind, looked up once: to know a folder of weights takes a while."""
-        engine = open_engine(self.spec)
-        code = code_digest(*modules_of([engine]))
-        return engine.name, {**engine.identity, "code": code}, engine.simulated
-
-    @property
-    def _teachers(self) -> LLMTeachers:
-        """Whose client it is: the same, should questions be verified in this process, too."""
-        return LLMTeachers(self.spec, self.cache, self.in_flight)
+        return self.teachers.about.simulated
 
     @property
     def client(self) -> Client:
         """This process's client."""
-        return self._teachers.client
+        return self.teachers.client
 
     @property
     def replies(self) -> Mapping[str, int]:
@@ -139,7 +109,7 @@ class ModelMaker:
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        self._teachers.check()
+        self.teachers.check()
 
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
@@ -152,7 +122,7 @@ class ModelMaker:
 
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
-        self._teachers.close()
+        self.teachers.close()
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
@@ -211,7 +181,7 @@ class _Asking:
         except _NotKept as error:
             return Made((), (refusal(self.question, str(error), error.text),))
         rows = ideal_rows(self.question, steps, verdicts, self.name)
-        possible = applicable(self.checker, steps) if self.checker else _imaginable(steps)
+        possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
         found = await asyncio.gather(*(self._injected(steps, target) for target in chosen))
         if self.checker is not None:
@@ -328,84 +298,3 @@ def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str)
         raise StepRefused("the checker abstains")
     if verdict.error_type != error_type:
         raise StepRefused(f"the checker finds {verdict.error_type}")
-
-
-def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
-    """Errors of different types to ask for, at most ``number``, drawn by question id and seed.
-
-    A type is drawn first, then one of the places where it can apply, so that over many questions
-    all ten types come up alike.
-    """
-    places: dict[str, list[Target]] = {}
-    for target in possible:
-        places.setdefault(target.error_type, []).append(target)
-
-    def drawn(error_type: str) -> int:
-        return choice_for(str(seed), question, "error", error_type)
-
-    return [places[t][drawn(t) % len(places[t])] for t in sorted(places, key=drawn)[:number]]
-
-
-def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
-    """Every error that can stand in the place of a step of a sound trajectory."""
-    facts, last = checker.plan.facts, len(checker.plan.items) - 1
-    for position, step in enumerate(steps, 1):
-        before = checker.established(steps[: position - 1])
-        new = checker.established(steps[:position]).keys() - before.keys()
-        settled = last in before
-        all_read = checker.plan.kind == "sequential" and all(fact in before for fact in facts)
-        if settled or all_read:
-            yield Target("Overthinking", position, "Attribution")
-        if settled:
-            yield Target("Overthinking", position, "Logical")
-        if step.kind == "Final Answer":
-            yield Target("Wrong Conclusion", position, step.kind)
-        elif step.kind == "Logical" and not settled:
-            yield Target("Inefficiency", position, step.kind)
-            yield Target("Logical Fallacy", position, step.kind)
-        elif step.kind == "Attribution" and not settled and not all_read:
-            fitting = {"Off-topic", "Inefficiency"}
-            if before.keys() & set(facts):
-                fitting.add("Redundancy")
-            if new:
-                fitting |= {"Contradictory", "Unsupported", "Information Miss"}
-            if any(new & set(checker.plan.items[fact].uses) for fact in facts):
-                fitting.add("Premature Attribution")
-            for name in check_order(step.kind):
-                if name in fitting:
-                    yield Target(name, position, step.kind)
-
-
-def _imaginable(steps: Sequence[Step]) -> Iterator[Target]:
-    """Every error that a step of its kind can have, where what came before is not known."""
-    for position, step in enumerate(steps, 1):
-        for name in check_order(step.kind):
-            if position > 1 or name not in ("Redundancy", "Overthinking"):
-                yield Target(name, position, step.kind)
-
-
-def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
-    """Whether each fact of the plan is read by the step of its own number."""
-    done = checker.established(steps)
-    return all(done.get(fact) == fact + 1 for fact in checker.plan.facts)
-
-
-def gives_away(checker: Checker, previous: Sequence[Step], step: Step, guidance: str) -> bool:
-    """Whether a guidance names what only a later step is to find.
-
-    What the question, the accepted steps or the step itself name is known. The fact that the next
-    step has to read may be named, as a correction names it.
-    """
-    said = [checker.question.question, *(one.text for one in previous), step.text]
-    known, told = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
-    done = checker.established(previous)
-    due = checker.next_item(done)
-    for place in checker.plan.facts:
-        item = checker.plan.items[place]
-        # A fact told in a passage's own words is asked for by that passage's title.
-        if place in done or place == due or item.sentence is not None:
-            continue
-        value = checker.claims.value_of(item)
-        if first_mention(told, value) is not None and first_mention(known, value) is None:
-            return True
-    return False

@@ -1,25 +1,25 @@
 """A model's trajectories and injected steps, read as far as they can be, and what bars them.
 
-Like the readers of the teachers: JSON, JSON amid prose or in a fence; a reply is data, and the
-time to read it grows with its length only. Marks of chat templates are broken up in what is kept.
+`store.replies` finds the JSON. Marks of chat templates are broken up in what is kept.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from builders.steps.trajectories import TrajectoryError
-from builders.verified.teachers.replies import ReplyClass, UnreadableReply
+from builders.verified.teachers.replies import ReplyClass, UnreadableReply, why_unreadable
+from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Step
 from safe_stepwise.steps import StepError, format_step, parse_step
+from safe_stepwise.store.replies import Reply, ReplyError, plain_key, read_reply
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 MOST_STEPS = 20
@@ -28,10 +28,6 @@ LONGEST_REMARK = 600
 """Characters of a diagnosis or guidance; what is longer is an essay, not a verdict."""
 TWO_STEPS = "two steps in one"
 
-_STARTS_TRIED = 32
-_DECODER = json.JSONDecoder(strict=False)
-_OPEN = re.compile(r"[\[{]")
-_FENCES = (("", ""), ("```", "```"), ("```json", "```"))
 _NUMBERED = re.compile(r"\s*step\s*\d+\s*:", re.IGNORECASE)
 _NUMBERED_LINE = re.compile(r"^[ \t\"'*>-]{0,8}(step[ \t]{1,3}\d{1,4}[ \t]?:.*)$", re.I | re.M)
 _SECOND_STEP = re.compile(r"\bstep \d+:", re.IGNORECASE)
@@ -67,15 +63,18 @@ def read_trajectory(text: str) -> tuple[tuple[str, ...], ReplyClass]:
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
     (('Step 1: Oru. (Logical)',), 'salvaged')
     """
-    found = [(steps, kind) for value, kind in _values(text) if (steps := _steps(value)) is not None]
-    if not found:
+    reply = read_reply(text)
+    broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
+    found = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
+    written = [steps for value in found if (steps := _steps(value)) is not None]
+    if not written:
         lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
         if lines:
             return lines, "salvaged"
-        raise UnreadableReply(_description(text, "steps"))
-    if any(steps != found[0][0] for steps, _ in found):
+        raise UnreadableReply(_why_unreadable(reply, text, "steps"))
+    if any(steps != written[0] for steps in written):
         raise UnreadableReply("two different trajectories")
-    return found[0]
+    return written[0], _class(reply, found[0])
 
 
 def as_trajectory(written: Sequence[str]) -> tuple[Step, ...]:
@@ -107,16 +106,15 @@ def read_injection(text: str) -> Injection:
     >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
     Injection(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.', kind='clean')
     """
-    found = [
-        (one, kind)
-        for value, kind in _values(text)
-        for one in (value if isinstance(value, list) else [value])
-        if isinstance(one, dict) and "step" in one
-    ]
+    reply = read_reply(text)
+    try:
+        found = reply.answers("step", "diagnosis", "guidance")
+    except ReplyError as error:
+        raise UnreadableReply(str(error)) from None
     if not found:
-        raise UnreadableReply(_description(text, "step"))
-    value, kind = found[0]
-    if any(other != value for other, _ in found):
+        raise UnreadableReply(_why_unreadable(reply, text, "step"))
+    value = found[0]
+    if any(other != value for other in found):
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     step = value["step"]
     if isinstance(step, list) and len(step) == 1:
@@ -125,7 +123,8 @@ def read_injection(text: str) -> Injection:
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
-    return Injection(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")), kind)
+    diagnosis, guidance = one_line(value.get("diagnosis")), one_line(value.get("guidance"))
+    return Injection(step, diagnosis, guidance, _class(reply, value))
 
 
 def as_step(written: str, position: int) -> Step:
@@ -213,36 +212,13 @@ def one_line(value: Any) -> str:
     >>> one_line("End here: <|im_end|>\\nWrite ####ANSWER: <answer>.")
     'End here: < |im_end|> Write ####ANSWER: <answer>.'
     """
-    text = value if isinstance(value, str) else ""
-    text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    text = plain_line(value) if isinstance(value, str) else ""
     safe = prompts.defuse("".join(c for c in text if c.isprintable()))
     return safe.replace("< answer>", "<answer>")  # our own way to ask for it, and no mark
 
 
-def _values(text: str) -> Iterator[tuple[Any, ReplyClass]]:
-    """The JSON objects and lists that a text holds, outermost first, and what is inside them.
-
-    Only the first few starts are tried: prose that is full of brackets is no reply.
-    """
-    at = 0
-    for _ in range(_STARTS_TRIED):
-        start = _OPEN.search(text, at)
-        if start is None:
-            return
-        at = start.end()
-        try:
-            value, end = _DECODER.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            continue
-        around = text[: start.start()].strip(), text[end:].strip()
-        alone = around in _FENCES
-        yield value, "clean" if alone else "salvaged"
-        if _holds_reply(value):
-            at = end
-
-
-def _holds_reply(value: Any) -> bool:
-    return _steps(value) is not None or (isinstance(value, dict) and "step" in value)
+def _class(reply: Reply, value: Any) -> ReplyClass:
+    return "clean" if reply.is_clean and value == reply.values[0] else "salvaged"
 
 
 def _steps(value: Any) -> tuple[str, ...] | None:
@@ -261,12 +237,6 @@ def _steps(value: Any) -> tuple[str, ...] | None:
     return tuple(texts)
 
 
-def _description(text: str, what: str) -> str:
-    if not text.strip():
-        return "it is empty"
-    if not _OPEN.search(text):
-        return "it holds no JSON"
-    for value, _ in _values(text):
-        if isinstance(value, dict):
-            return f"it has no {what}"
-    return "its JSON is broken"
+def _why_unreadable(reply: Reply, text: str, what: str) -> str:
+    has_objects = reply.outermost(lambda value: isinstance(value, dict))
+    return f"it has no {what}" if has_objects else why_unreadable(text)

@@ -44,7 +44,7 @@ class StepStatistics:
     test_share: float
     pool: int | None
     refined: Mapping[str, Any] | None
-    """Where the refined rows come from, if any was given (see `refinement.origin_of`)."""
+    """Where the refined rows come from, if any was given (see `refined.origin_of`)."""
     rows: int
     questions: int
     splits: Counts

@@ -13,14 +13,20 @@ from safe_stepwise.checking.plans import Item
 from safe_stepwise.language.mentions import names_in
 from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
+from safe_stepwise.language.text import (
+    MONTHS,
+    as_date,
+    as_number,
+    dates_in,
+    normal_name,
+    without_qualifier,
+)
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Question
 
 _PLACE = re.compile(rf"\b(?:in|at|near) ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)")
 _MOST = 6
-_MONTHS = frozenset("January February March April May June July August September October November"
-                    " December".split())  # fmt: skip
+_MONTHS = frozenset(month.title() for month in MONTHS)
 
 
 def wrong_values(question: Question, item: Item, value: str, choice: int) -> list[str]:
@@ -97,7 +103,7 @@ def _names(question: Question, value: str) -> Iterator[str]:
     pages = [page for page in question.passages if not page.is_gold]
     pages.sort(key=lambda page: -len(words & set(normal_name(page.title).split())))
     size = len(value.split())
-    titles = [re.sub(r"\s*\([^()]*\)$", "", page.title) for page in pages]
+    titles = [without_qualifier(page.title) for page in pages]
     near = [t for t in titles if abs(len(t.split()) - size) <= 1 and not re.search(r"\d", t)]
     yield from near
     for page in pages:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from builders.verified.collect import Build, questions
 from builders.verified.teachers.llm import (
     LLMTeachers,
     extraction_request,
@@ -15,8 +17,10 @@ from builders.verified.teachers.llm import (
 from builders.verified.verification import GLEANING_ROUNDS
 from safe_stepwise.engines.base import Request, request_key
 from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question
+from safe_stepwise.store.tables import table
 
 CHARACTERS_PER_TOKEN = 4
 """English prose in the vocabularies of today's models."""
@@ -41,14 +45,14 @@ class Work:
         return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
 
 
-def estimate(questions: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work]:
+def estimate(asked: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work]:
     """Work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
 
     Nothing is asked; the cache is only looked into.
     """
     work = {role: Work() for role in ("extract", "glean", "resolve", "path")}
     seen: set[str] = set()
-    for question in questions:
+    for question in asked:
         said = [_reply(passage) for _, passage in question.gold]
         for number, passage in question.gold:
             work["extract"].naive += 1
@@ -64,6 +68,37 @@ def estimate(questions: Iterable[Question], teachers: LLMTeachers) -> dict[str, 
         for role in ("resolve", "path"):
             work[role].naive += 1
     return work
+
+
+def at_hand(plan: Build) -> bool:
+    """Whether the rows of a build can be counted without the Hub."""
+    return plan.benchmark == "synthetic" or Path(plan.source).exists()
+
+
+def told(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
+    """A table of the calls and tokens that a build would take at most.
+
+    Prices are those of a million tokens; raises ``UserError`` for one without the other.
+    """
+    if not isinstance(plan.teacher, LLMTeachers):
+        return "the annotations teacher asks no model: nothing to pay"
+    if (price_prompt is None) != (price_completion is None):
+        raise UserError("--price-prompt and --price-completion go together: give both, or neither")
+    work = estimate(questions(plan), plan.teacher)
+    rows = [(role, w.naive, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
+    header = ("at most", "naive calls", "in the cache", "calls", "prompt tokens", "reply tokens")
+    total = [sum(row[i] for row in rows) for i in range(1, len(header))]  # type: ignore[misc]
+    lines = [table([header, *rows, ("total", *total)])]
+    saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
+    lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
+    lines.append(
+        "The cache is looked into for extraction only: what else is asked depends on the replies,"
+        " so after a run, or a part of one, far less is owed than this."
+    )
+    if price_prompt is not None and price_completion is not None:
+        cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
+        lines.append(f"cost at these prices: at most {cost:,.2f} (prefix caching not counted)")
+    return "\n".join(lines)
 
 
 def _read(

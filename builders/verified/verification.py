@@ -9,16 +9,16 @@ needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.graphs.comparisons import Side, compare, operation, without_names
+from safe_stepwise.graphs.comparisons import compared, is_comparison
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Label, NoiseType, Question, Triple
 
 GLEANING_ROUNDS = 2
@@ -76,11 +76,6 @@ def validate(
     return _validate_chain(question, graph, proposal.path)
 
 
-def is_comparison(question: Question) -> bool:
-    """Whether the benchmark calls it a comparison, or the answer is yes or no."""
-    return "comparison" in question.kind or question.answer.lower() in ("yes", "no")
-
-
 def _validate_chain(
     question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
 ) -> tuple[NoiseType, str]:
@@ -104,7 +99,7 @@ def _validate_chain(
 def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
     """Joints that a name itself makes: "Lake Oru (Kelvia)" belongs to the hop that found Kelvia."""
     for hop, earlier in product(path, path):
-        inside = f" {normal_name(earlier.tail)} " in f" {words_of(hop.head)} "
+        inside = has_words(words_of(hop.head), normal_name(earlier.tail))
         if inside and hop.head != earlier.tail:
             yield Triple(earlier.tail, "stands in the name of", hop.head)
 
@@ -121,7 +116,7 @@ def _several(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
                 return f"The text gives more than one value for {link}: “{hop.tail}” and “{other}”."
         name = normal_name(hop.head)
         titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
-        asked = f" {name} " in f" {words_of(question.question)} "
+        asked = has_words(words_of(question.question), name)
         if asked and len(titles) > 1 and not any(title in question.question for title in titles):
             return f"“{hop.head}” can mean {' or '.join(f'“{title}”' for title in titles)}."
     return ""
@@ -157,10 +152,11 @@ def _validate_comparison(
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
         return "missing_evidence", "The branches end in different relations: one is cut short."
-    sides = [_side(branch) for branch in branches]
-    result = _compared(question, sides, branches[0][-1].relation)
+    found = compared(question, branches)
+    result = found.result
     if result == "tie":
-        return "ambiguous_question", f"Both sides have the same value, “{sides[0].values[0]}”."
+        value = found.sides[0].values[0]
+        return "ambiguous_question", f"Both sides have the same value, “{value}”."
     if result and not any(graph.same(result, a) or similar(result, a) for a in question.accepted):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
     if not result:
@@ -169,25 +165,7 @@ def _validate_comparison(
     return "none", f"The values of {len(branches)} branches give “{question.answer}”."
 
 
-def _compared(question: Question, sides: Sequence[Side], relation: str) -> str | None:
-    """What the sides' values answer, or None where that can't be told from them."""
-    op = operation(without_names(question.question, [side.entity for side in sides]))
-    yes_or_no = question.answer.lower() in ("yes", "no")
-    if op is None or relation not in RELATIONS or (yes_or_no and op != "same"):
-        return None
-    return compare(op, sides)
-
-
-def _side(branch: tuple[Triple, ...]) -> Side:
-    """The compared values of a branch: those of its last relation; a life span has both ends."""
-    last = branch[-1]
-    values = tuple(t.tail for t in branch if t.relation == last.relation)
-    born = tuple(t.tail for t in branch if t.relation == "date of birth")
-    died = tuple(t.tail for t in branch if t.relation == "date of death")
-    return Side(branch[0].head, died if born and died else values, born)
-
-
 def similar(one: str, other: str) -> bool:
     """Whether two answers are the same words, or one is the other with more words around it."""
     a, b = normal_name(one), normal_name(other)
-    return a == b or f" {a} " in f" {b} " or f" {b} " in f" {a} "
+    return has_words(a, b) or has_words(b, a)

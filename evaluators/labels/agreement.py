@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
@@ -79,6 +79,15 @@ def by_noise_type(true: Mapping[Key, str], found: Mapping[Key, str]) -> list[Sco
         if score.true or score.found:
             scores.append(score)
     return scores
+
+
+def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Noise type by split and id of an opened config ``B_labeled``."""
+    return {
+        (split, id_): rows.features["noise_type"].int2str(number)
+        for split, rows in labeled.items()
+        for id_, number in zip(rows["id"], rows["noise_type"], strict=True)
+    }
 
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[str, int, int, str, str, str]]:

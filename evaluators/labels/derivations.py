@@ -7,10 +7,17 @@ both ends of those triples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from safe_stepwise.checking.step_reading import content_words
+from safe_stepwise.checking.step_reading import content_words, read_step
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Label, Question, Step
+
+HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "whole")
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -62,3 +69,68 @@ def summary(
 ) -> float:
     """The mean of a measure over questions, 0 where there are none."""
     return sum(map(measure, found)) / len(found) if found else 0.0
+
+
+def measured(
+    rows: Iterable[tuple[Question, Label]],
+    derivations: Mapping[str, Sequence[Derivation]],
+    ideal: Callable[[Question, Label], Iterable[Step]],
+) -> list[tuple[object, ...]]:
+    """Rows of a table: what graphs and trajectories cover, of all rows and of those they have.
+
+    ``ideal`` gives the steps of a question's ideal trajectory, none if there is no such.
+    """
+    graphs: list[Coverage] = []
+    steps: list[Coverage] = []
+    seen = 0
+    for question, label in rows:
+        seen += 1
+        gold = derivations[question.id]
+        if label.noise_type == "none":
+            graphs.append(coverage(_told_by_graph(question, label), gold))
+            if told := _told_by_steps(question, ideal(question, label)):
+                steps.append(coverage(told, gold))
+    return [("all", seen, "", "", ""), _row("graph", graphs), _row("ideal trajectory", steps)]
+
+
+def read_derivations(file: Path) -> dict[str, list[Derivation]]:
+    """Derivations by question id; ``UserError`` where the file is missing or no R4C file."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        return {row["id"]: [_derivation(one) for one in row["derivations"]] for row in rows}
+    except OSError:
+        raise UserError(f"{file}: not found; give the folder that holds it with --data") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file}: not a file of R4C derivations ({error!r})") from None
+
+
+def _derivation(raw: Any) -> Derivation:
+    return [(title, sentence, (head, rel, tail)) for title, sentence, (head, rel, tail) in raw]
+
+
+def _told_by_graph(question: Question, label: Label) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for t in label.knowledge_graph:
+        title = question.passages[(t.passage or 1) - 1].title
+        told[title] = f"{told.get(title, '')} {t.head} {t.relation} {t.tail}"
+    return told
+
+
+def _told_by_steps(question: Question, steps: Iterable[Step]) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for step in steps:
+        if step.kind == "Attribution":
+            for number in read_step(step.text).cited:
+                title = question.passages[number - 1].title
+                told[title] = f"{told.get(title, '')} {step.text}"
+    return told
+
+
+def _row(name: str, found: Sequence[Coverage]) -> tuple[object, ...]:
+    shares = (
+        summary(found, lambda c: c.passages),
+        summary(found),
+        summary(found, lambda c: float(c.whole)),
+    )
+    return (name, len(found), *(f"{share:.3f}" for share in shares))

@@ -35,10 +35,7 @@ class Choices:
         ``opened`` makes a client of a role and its spec. Raises ``UserError`` for an unknown
         method or option, a role that nobody plays, and two players of one name.
         """
-        methods = [
-            METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.methods)
-        ]
-        self._check(methods)
+        methods = self.check()
         roles = dict.fromkeys(role for method in methods for role in method.roles)
         clients = {
             role: [opened(role, spec) for spec in dict.fromkeys(self.players[role])]
@@ -64,7 +61,11 @@ class Choices:
                     "name a model, or take questions of a benchmark"
                 )
 
-    def _check(self, methods: Sequence[Method]) -> None:
+    def check(self) -> list[Method]:
+        """The methods, each once; raises as `settings` does, as far as nothing need be opened."""
+        methods = [
+            METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.methods)
+        ]
         for method in methods:
             for role in method.roles:
                 if not self.players.get(role):
@@ -76,6 +77,7 @@ class Choices:
             if name not in known:
                 names = ", ".join(sorted(known)) or "none"
                 raise UserError(f"no method here has an option {name!r}; they have: {names}")
+        return methods
 
     def _options(self, method: Method) -> Iterator[Any]:
         kind = options_type(method)

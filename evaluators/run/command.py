@@ -46,14 +46,20 @@ def _earlier(plan: Evaluation) -> str:
     """What to say of results that this run takes the place of; nothing if they are the same."""
     file = plan.output / RESULTS
     try:
-        before = json.loads(file.read_bytes())["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
+        before = _flat(json.loads(file.read_bytes())["settings"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
-    now = json.loads(json.dumps(settings_of(plan)))
+    now = _flat(json.loads(json.dumps(settings_of(plan))))
     other = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not other:
         return ""
     return f"{file}: had other settings ({', '.join(other)}); this run takes its place"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Players and options beside the other settings."""
+    inner = [settings.get(name) or {} for name in ("players", "options")]
+    return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
 
 def _refuse_nothing(plan: Evaluation, runs: Sequence[Run]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from evaluators.outcomes import Outcome
 from evaluators.run.journal import Journal
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE, run_questions
@@ -27,7 +27,7 @@ from safe_stepwise.records import FAILED, Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.names import TRAJECTORIES
-from safe_stepwise.store.progress import counts, requests
+from safe_stepwise.store.progress import counts
 
 JOURNAL = f".{TRAJECTORIES}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -56,7 +56,9 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         **plan.notes,
         "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
         "questions_sha256": identity([identity(question) for question in plan.questions]),
-        "systems": [_system(setting) for setting in plan.settings],
+        "methods": list(dict.fromkeys(setting.method.name for setting in plan.settings)),
+        "players": _values(setting.names for setting in plan.settings),
+        "options": _values(option_values(setting.options) for setting in plan.settings),
         "judge": judge.client.engine.name if judge else None,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
@@ -67,6 +69,15 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         },
         "code_sha256": code_of(plan.settings),
     }
+
+
+def _values(settings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """By name, all values that any setting has."""
+    found: dict[str, dict[Any, None]] = {}
+    for setting in settings:
+        for name, value in setting.items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
 
 
 def _system(setting: Setting) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluators.labels.agreement import Score, score_rows
 from evaluators.verifier.quality import FAILED, LABELS, OUTCOMES
 from safe_stepwise.store.figures import png
+from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import category
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
@@ -103,6 +104,34 @@ def page(found: Mapping[str, Any]) -> str:
         header, *rows = agreement_rows(found)
         parts += ["## Agreement", _table(header, [[*map(_cell, row)] for row in rows])]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """The results in short: a table of the measures, the agreement of each two verifiers."""
+    header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in SHOWN))
+    rows = [
+        (v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN))
+        for v in found["verifiers"]
+    ]
+    first = found["verifiers"][0]
+    lines = [
+        table([header, *rows]),
+        f"\n{first['rows']:,} rows of {first['questions']:,} questions; unparsed "
+        f"{first['unparsed']:,}, failed {first['failed']:,}; first error: "
+        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without",
+    ]
+    if found["agreement"]:
+        lines += ["", table(agreement_rows(found))]
+    return "\n".join(lines)
+
+
+def margins(found: Mapping[str, Any]) -> Iterator[str]:
+    """A line a baseline: by how much the first verifier is better (+) or worse, by measure."""
+    first, *others = found["verifiers"]
+    for other in others:
+        pairs = ((name, first["measures"][name], other["measures"][name]) for name in SHOWN)
+        shown = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
+        yield f"trained against {title_of(other)}: {', '.join(shown)}"
 
 
 def agreement_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:

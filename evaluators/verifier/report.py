@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from evaluators.labels.agreement import Score
@@ -15,6 +16,8 @@ from evaluators.verifier.runs import Run
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.locks import cannot_write
 from safe_stepwise.taxonomy import CORRECT
 
 QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
@@ -68,6 +71,19 @@ def files(
             made[f"{VERDICTS}{suffix}.jsonl"] = _lines(verdict_lines(run, cases))
             made[f"{PREFIXES}{suffix}.jsonl"] = _lines(prefix_lines(run, cases))
     return made
+
+
+def write(output: Path, made: Mapping[str, bytes]) -> None:
+    """Write the files, and remove those of baselines that an earlier run had."""
+    try:
+        for kind in (VERDICTS, PREFIXES):
+            for old in output.glob(f"{kind}.baseline-*.jsonl"):
+                if old.name not in made:
+                    old.unlink()
+        for name, content in made.items():
+            write_atomically(output / name, content)
+    except OSError as error:
+        raise cannot_write(output, error) from None
 
 
 def verdict_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
 from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.taxonomy import CORRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,40 @@ class Run:
             "cached_share": cached / prompt if prompt else None,
             "completion": sum(u.completion for u in used),
         }
+
+
+def ask(
+    specs: Sequence[str], client_of: Callable[[str], Client], asked: Mapping[Asked, Request]
+) -> tuple[list[Run], list[str]]:
+    """The verdicts of each engine, opened one after the other, and what was spent on them.
+
+    The first is the verifier, the others are baselines; raises as `run_verifier`.
+    """
+    runs, spent = [], []
+    for number, spec in enumerate(specs):
+        role = f"baseline {number}" if number else "verifier"
+        client = client_of(spec)
+        runs.append(run_verifier(client, role, asked))
+        a = client.total()
+        spent.append(
+            f"{role}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
+            f"failed, {a.retries:,} retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), "
+            f"{a.completion:,} reply tokens"
+        )
+        if a.failed:
+            spent.append(
+                f"{a.failed:,} requests failed, and count as not right; run the same command "
+                "again: only they are asked"
+            )
+    return runs, spent
+
+
+def constants(majority: str | None, asked: Mapping[Asked, Request]) -> Iterator[Run]:
+    """The baselines that ask nobody: train's most frequent label, and `Correct`."""
+    if majority is not None:
+        yield constant(majority, "majority class of train", asked)
+    if majority != CORRECT:
+        yield constant(CORRECT, "no error ever", asked)
 
 
 def constant(label: str, role: str, asked: Mapping[Asked, Request]) -> Run:

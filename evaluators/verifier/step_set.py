@@ -12,6 +12,7 @@ Trajectories are put together from the single rows of a question:
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,15 @@ from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS, STEPS, TRAIN, VERIFIER_STEPS
+from safe_stepwise.store.names import (
+    IDEAL,
+    INJECTED,
+    ORIGINS,
+    STEPS,
+    STEPS_RECORD,
+    TRAIN,
+    VERIFIER_STEPS,
+)
 from safe_stepwise.taxonomy import CORRECT
 
 COLUMNS = (
@@ -66,6 +75,26 @@ class StepCase:
     def is_walk(self) -> bool:
         """Whether each step before the last is known to be right."""
         return self.origin in (IDEAL, INJECTED)
+
+
+def about(folder: Path, split: str) -> dict[str, Any]:
+    """What is known of a verifier set and a split of it: version, digests, who rendered it.
+
+    Raises ``UserError`` if the folder is no such set.
+    """
+    files = split_files(folder, split)
+    told: dict[str, Any] = {}
+    record = folder / STEPS_RECORD
+    try:
+        told = json.loads(record.read_bytes()) if record.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{record}: cannot be read ({error}); make or pull it anew") from None
+    return {
+        "version": told.get("version"),
+        "simulated": bool(told.get("simulated")),
+        "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "rendered_by": told.get("prompt_sha256"),
+    }
 
 
 def split_files(folder: Path, split: str) -> list[Path]:
@@ -129,6 +158,16 @@ def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
         asked: _request(question, asked.steps)
         for wanted in of_question.values()
         for asked, question in sorted(wanted.items(), key=lambda item: len(item[0].steps))
+    }
+
+
+def shortened(asked: Mapping[Asked, Request], tokens: int | None) -> Mapping[Asked, Request]:
+    """The requests, their replies cut after so many tokens (None: as the loop asks)."""
+    if tokens is None:
+        return asked
+    return {
+        key: replace(request, sampling=replace(request.sampling, max_tokens=tokens))
+        for key, request in asked.items()
     }
 
 

@@ -8,27 +8,31 @@ the step is sound. Where neither can be proved it abstains.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
 from safe_stepwise.checking.inference import Drawn, Lifespan, concludes, draw, lifespan, states_span
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
-from safe_stepwise.checking.step_reading import (
-    Reading,
-    holds,
-    names,
-    opens,
-    quoted_share,
-    read_step,
-    values,
-)
+from safe_stepwise.checking.step_reading import Reading, has_value, read_step
 from safe_stepwise.checking.wordings import guide_to, missing, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import has_words
 from safe_stepwise.records import Feedback, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A step to check, after the steps before it and what those have established."""
+
+    previous: Sequence[Step]
+    step: Step
+    reading: Reading
+    done: dict[int, int]
 
 
 class Checker:
@@ -57,20 +61,23 @@ class Checker:
         self.question = question
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
-        self.graph = graph_of(question, graph)
-        self.claims = Claims(question, self.plan)
+        self.claims = Claims(question, self.plan, graph_of(question, graph))
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """The verdict on a step after those accepted before it; None where nothing is proved."""
-        done = self.established(previous)
+        case = _Case(previous, step, read_step(step.text), self.established(previous))
         if step.kind == "Final Answer":
-            return self._check_answer(previous, step, done)
-        reading = read_step(step.text)
-        if settling := self._settled_by(previous, step, done):
-            return self._feedback("Overthinking", "answered", step, self._final(), step_=settling)
+            return self._check_answer(case)
+        if settling := self._settled_by(case):
+            return self._feedback(case, "Overthinking", "answered", self._final(), step=settling)
         if step.kind == "Logical":
-            return self._check_logical(previous, step, reading, done)
-        return self._check_attribution(previous, step, reading, done)
+            return self._check_logical(case)
+        return self._check_attribution(case)
+
+    def passes(self, previous: Sequence[Step], step: Step) -> bool:
+        """Whether a step is proved to be sound."""
+        verdict = self.check(previous, step)
+        return verdict is not None and verdict.error_type == CORRECT
 
     def established(self, previous: Sequence[Step]) -> dict[int, int]:
         """Places of plan items that accepted steps have established, to the steps' numbers."""
@@ -97,13 +104,13 @@ class Checker:
 
     # --------------------------------------------------------------------------------- procedure
 
-    def _settled_by(self, previous: Sequence[Step], step: Step, done: dict[int, int]) -> int | None:
+    def _settled_by(self, case: _Case) -> int | None:
         """The step that reached the answer, where there is nothing left to read or derive."""
-        last = len(self.plan.items) - 1
+        done, last = case.done, len(self.plan.items) - 1
         if last in done:
             return done[last]
         reached = all(place in done for place in self.plan.facts)
-        if self.plan.kind == "sequential" and reached and step.kind == "Attribution":
+        if self.plan.kind == "sequential" and reached and case.step.kind == "Attribution":
             return max(done.values())
         return None
 
@@ -130,20 +137,16 @@ class Checker:
 
     # ------------------------------------------------------------------------------- attribution
 
-    def _check_attribution(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
-        stated = [n for n in self.plan.facts if self.claims.states(reading, n)]
-        new = [n for n in stated if n not in done]
+    def _check_attribution(self, case: _Case) -> Feedback | None:
+        stated = [n for n in self.plan.facts if self.claims.states(case.reading, n)]
+        new = [n for n in stated if n not in case.done]
         if len(new) > 1:
             return None
         if new:
-            return self._check_new_fact(step, reading, done, new[0])
+            return self._check_new_fact(case, new[0])
         if stated:
-            return self._feedback(
-                "Redundancy", "redundant", step, self.guidance(done, step.text), done[stated[0]]
-            )
-        checks: dict[str, Callable[..., Feedback | None]] = {
+            return self._redundant(case, stated[0])
+        checks: dict[str, Callable[[_Case], Feedback | None]] = {
             "Off-topic": self._off_topic,
             "Inefficiency": self._inefficiency,
             "Contradictory": self._contradictory,
@@ -153,234 +156,192 @@ class Checker:
         }
         for error_type in check_order("Attribution"):
             if error_type in checks:
-                found = checks[error_type](previous, step, reading, done)
+                found = checks[error_type](case)
                 if found is not None:
                     return found
         return None
 
-    def _check_new_fact(
-        self, step: Step, reading: Reading, done: dict[int, int], place: int
-    ) -> Feedback | None:
+    def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
-        if item.passage not in reading.cited and reading.cited:
-            return self._not_in_passage(step, reading, item, done)
-        waiting = [use for use in item.uses if use not in done]
+        if item.passage not in case.reading.cited and case.reading.cited:
+            return self._not_in_passage(case, item)
+        waiting = [use for use in item.uses if use not in case.done]
         if waiting:
-            first = self.plan.items[self.next_item(done) or waiting[0]]
+            first = self.plan.items[self.next_item(case.done) or waiting[0]]
             return self._feedback(
+                case,
                 "Premature Attribution",
                 "premature",
-                step,
-                guide_to(first, self.passages, step.text),
+                self._guide_to(case, first),
                 entity=self.claims.joint(item, self.plan.items[waiting[0]]),
                 missing=missing(first, self.passages),
             )
-        after = {**done, place: step.number}
-        guidance = self.guidance(after, step.text)
-        return self._feedback(CORRECT, "sound_fact", step, guidance, passage=item.passage)
+        return self._sound(case, "sound_fact", place, passage=item.passage)
 
-    def _not_in_passage(
-        self, step: Step, reading: Reading, item: Item, done: dict[int, int]
-    ) -> Feedback | None:
+    def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
-        pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
+        cited = case.reading.cited
+        pages = [self.passages[n - 1] for n in cited if 0 < n <= len(self.passages)]
         value = self.claims.value_of(item)
         if any(first_mention(read(page), value) is not None for page in pages):
             return None
         return self._feedback(
+            case,
             "Unsupported",
             "not_in_passage",
-            step,
-            guide_to(item, self.passages, step.text, again=True),
-            passage=reading.cited[0],
+            self._guide_to(case, item, again=True),
+            passage=cited[0],
             value=value,
             what=missing(item, self.passages),
         )
 
-    def _off_topic(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
+    def _off_topic(self, case: _Case) -> Feedback | None:
         """A true statement of one passage that is no fact of the plan."""
+        reading = case.reading
         if reading.denies or len(reading.cited) != 1 or not reading.words:
             return None
         number = reading.cited[0]
         if not 0 < number <= len(self.passages) or not self.claims.taken_from(reading, number):
             return None
-        return self._feedback(
-            "Off-topic", "off_topic", step, self.guidance(done, step.text), passage=number
-        )
+        return self._feedback(case, "Off-topic", "off_topic", passage=number)
 
-    def _inefficiency(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
+    def _inefficiency(self, case: _Case) -> Feedback | None:
         """Words about the work: they cite nothing and hold nothing of the passages that is new."""
-        known = self.claims.known(previous)
-        new = [v for v in values(reading) if not holds(known, v)]
+        reading, known = case.reading, self.claims.known(case.previous)
+        new = [v for v in reading.values if not has_value(known, v)]
         if reading.denies or reading.cited or any(self.claims.held(value) for value in new):
             return None
-        entities = any(names(reading, name) for name in self.claims.entities)
-        if step.kind == "Logical" and entities and not reading.announces:
+        entities = any(map(reading.mentions, self.claims.entities))
+        if case.step.kind == "Logical" and entities and not reading.announces:
             return None
-        return self._feedback("Inefficiency", "no_operation", step, self.guidance(done, step.text))
+        return self._feedback(case, "Inefficiency", "no_operation")
 
-    def _contradictory(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
+    def _contradictory(self, case: _Case) -> Feedback | None:
+        reading = case.reading
         idle = reading.announces and not reading.cited
-        if reading.denies or idle or self._bypass(previous, step, reading, done):
+        if reading.denies or idle or self._bypass(case):
             return None
-        for item in sorted(self.claims.facts, key=lambda item: self.plan.items.index(item) in done):
+        items = self.plan.items
+        for item in sorted(self.claims.facts, key=lambda item: items.index(item) in case.done):
             claimed = self.claims.other_value(reading, item)
-            if claimed is None:
-                continue
-            return self._feedback(
-                "Contradictory",
-                "contradicted",
-                step,
-                guide_to(item, self.passages, step.text, again=True),
-                passage=item.passage,
-                said=said(item, self.passages),
-                value=None if item.sentence is not None else item.triples[0].tail,
-                claimed=claimed,
-            )
+            if claimed is not None:
+                return self._feedback(
+                    case,
+                    "Contradictory",
+                    "contradicted",
+                    self._guide_to(case, item, again=True),
+                    passage=item.passage,
+                    said=said(item, self.passages),
+                    value=None if item.sentence is not None else item.triples[0].tail,
+                    claimed=claimed,
+                )
         return None
 
-    def _unsupported(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
+    def _unsupported(self, case: _Case) -> Feedback | None:
+        reading = case.reading
         if reading.denies:
             return None
         for item in self.claims.facts:
             if item.sentence is not None and item.passage not in reading.cited and reading.cited:
-                if quoted_share(reading, item, self.passages) >= MOST_OF_A_QUOTE:
-                    return self._not_in_passage(step, reading, item, done)
+                if self.claims.quoted_share(reading, item) >= MOST_OF_A_QUOTE:
+                    return self._not_in_passage(case, item)
             elif self.claims.other_relation(reading, item):
-                triple = item.triples[0]
-                return self._feedback(
-                    "Unsupported",
-                    "no_relation",
-                    step,
-                    self.guidance(done, step.text),
-                    head=triple.head,
-                    tail=triple.tail,
-                )
-        if not any(names(reading, entity) for entity in self.claims.entities):
+                head, tail = item.ends[:2]
+                return self._feedback(case, "Unsupported", "no_relation", head=head, tail=tail)
+        if not any(map(reading.mentions, self.claims.entities)):
             return None
-        known = self.claims.known(previous)
-        for value in values(reading) if reading.cited else ():
-            if not (opens(reading, value) or holds(known, value) or self.claims.held(value)):
-                guidance = self.guidance(done, step.text)
-                return self._feedback("Unsupported", "absent", step, guidance, claimed=value)
+        known = self.claims.known(case.previous)
+        for value in reading.values if reading.cited else ():
+            if not (
+                reading.opens_with(value) or has_value(known, value) or self.claims.held(value)
+            ):
+                return self._feedback(case, "Unsupported", "absent", claimed=value)
         return None
 
-    def _information_miss(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
-        if not reading.denies:
+    def _information_miss(self, case: _Case) -> Feedback | None:
+        if not case.reading.denies:
             return None
         for place in self.plan.facts:
             item = self.plan.items[place]
-            if place not in done and self.claims.asks_for(reading, item):
+            if place not in case.done and self.claims.asks_for(case.reading, item):
                 return self._feedback(
+                    case,
                     "Information Miss",
                     "missed",
-                    step,
-                    guide_to(item, self.passages, step.text, again=True),
+                    self._guide_to(case, item, again=True),
                     passage=item.passage,
                     said=said(item, self.passages),
                 )
         return None
 
-    def _bypass(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
+    def _bypass(self, case: _Case) -> Feedback | None:
         """A value tied to an earlier entity as if the link between them were not needed."""
+        mentions = case.reading.mentions
         for place in self.plan.facts:
             item = self.plan.items[place]
-            if place in done or item.sentence is not None or not item.uses:
+            if place in case.done or item.sentence is not None or not item.uses:
                 continue
             earlier = self.plan.items[item.uses[-1]]
-            if item.uses[-1] in done or not earlier.triples:
+            if item.uses[-1] in case.done or not earlier.triples:
                 continue
             triple, first = item.triples[0], earlier.triples[0]
-            skips = names(reading, first.head) and names(reading, triple.tail)
-            if skips and not names(reading, triple.head):
+            if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
                 return self._feedback(
+                    case,
                     "Premature Attribution",
                     "bypassed",
-                    step,
-                    guide_to(earlier, self.passages, step.text),
+                    self._guide_to(case, earlier),
                     missing=missing(earlier, self.passages),
                 )
         return None
 
     # ------------------------------------------------------------------------------------ logic
 
-    def _check_logical(
-        self, previous: Sequence[Step], step: Step, reading: Reading, done: dict[int, int]
-    ) -> Feedback | None:
-        marked = concludes(reading)
-        drawn = self._drawn(reading)
-        if marked and drawn.right is not None:
-            return self._check_conclusion(step, drawn, done)
+    def _check_logical(self, case: _Case) -> Feedback | None:
+        drawn = self._drawn(case.reading)
+        if concludes(case.reading) and drawn.right is not None:
+            return self._check_conclusion(case, drawn)
         for place, item in enumerate(self.plan.items):
             if item.derivation == "life span":
-                right = states_span(reading, self._span_of(item))
+                right = states_span(case.reading, self._span_of(item))
                 if right is not None:
-                    return self._check_span(step, item, place, right, done)
-        facts = [n for n in self.plan.facts if n in done]
-        stated = [n for n in facts if self.claims.states(reading, n)]
+                    return self._check_span(case, place, right)
+        facts = [n for n in self.plan.facts if n in case.done]
+        stated = [n for n in facts if self.claims.states(case.reading, n)]
         if len(stated) == 1:
-            guidance = self.guidance(done, step.text)
-            return self._feedback("Redundancy", "redundant", step, guidance, done[stated[0]])
+            return self._redundant(case, stated[0])
         if drawn.right is not None:
-            return self._check_conclusion(step, drawn, done)
-        return self._inefficiency(previous, step, reading, done)
+            return self._check_conclusion(case, drawn)
+        return self._inefficiency(case)
 
-    def _check_conclusion(self, step: Step, drawn: Drawn, done: dict[int, int]) -> Feedback | None:
-        last = len(self.plan.items) - 1
-        lacking = [n for n in self.plan.facts if n not in done]
-        fallacy = "Logical Fallacy"
-        if lacking:
-            item = self.plan.items[lacking[0]]
-            what = missing(item, self.passages)
-            guidance = self.guidance(done, step.text)
-            return self._feedback(fallacy, "baseless", step, guidance, missing=what)
+    def _check_conclusion(self, case: _Case, drawn: Drawn) -> Feedback | None:
+        if what := self._lacking(case):
+            return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
         if drawn.right:
-            guidance = self.guidance({**done, last: step.number}, step.text)
-            return self._feedback(CORRECT, "sound_derivation", step, guidance)
+            return self._sound(case, "sound_derivation", len(self.plan.items) - 1)
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
-        guidance = self.guidance(done, step.text)
-        return self._feedback(
-            fallacy, code, step, guidance, said=self._because(done), claimed=drawn.claimed
-        )
+        because = self._because(case.done)
+        return self._feedback(case, "Logical Fallacy", code, said=because, claimed=drawn.claimed)
 
-    def _check_span(
-        self, step: Step, item: Item, place: int, right: bool, done: dict[int, int]
-    ) -> Feedback | None:
-        if place in done:
-            guidance = self.guidance(done, step.text)
-            return self._feedback("Redundancy", "redundant", step, guidance, done[place])
-        if any(use not in done for use in item.uses):
+    def _check_span(self, case: _Case, place: int, right: bool) -> Feedback | None:
+        item = self.plan.items[place]
+        if place in case.done:
+            return self._redundant(case, place)
+        if any(use not in case.done for use in item.uses):
             what = missing(self.plan.items[item.uses[0]], self.passages)
-            guidance = self.guidance(done, step.text)
-            return self._feedback("Logical Fallacy", "baseless", step, guidance, missing=what)
+            return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
         if right:
-            guidance = self.guidance({**done, place: step.number}, step.text)
-            return self._feedback(CORRECT, "sound_derivation", step, guidance)
+            return self._sound(case, "sound_derivation", place)
         span = self._span_of(item)
         told = f"{span.head} lived from {span.born} to {span.died}, which is {span.years} years"
-        guidance = self.guidance(done, step.text)
-        return self._feedback("Logical Fallacy", "false_calculation", step, guidance, said=told)
+        return self._feedback(case, "Logical Fallacy", "false_calculation", said=told)
 
     def _span_of(self, item: Item) -> Lifespan:
         return lifespan([self.plan.items[use].triples[0] for use in item.uses])
 
     def _drawn(self, reading: Reading) -> Drawn:
         """What a step concludes, and whether that is what the facts give."""
-        others = [
-            name for item in self.claims.facts for t in item.triples for name in (t.head, t.tail)
-        ]
+        others = [name for item in self.claims.facts for name in item.ends]
         return draw(reading, self.question, self.plan, others)
 
     def _because(self, done: dict[int, int]) -> str:
@@ -396,49 +357,52 @@ class Checker:
 
     # ----------------------------------------------------------------------------------- answer
 
-    def _check_answer(
-        self, previous: Sequence[Step], step: Step, done: dict[int, int]
-    ) -> Feedback | None:
-        submitted = final_answer(step)
-        lacking = [n for n in self.plan.facts if n not in done]
-        normal = normalize_answer(submitted)
-        right = any(normal == normalize_answer(answer) for answer in self.question.accepted)
-        if lacking:
-            what = missing(self.plan.items[lacking[0]], self.passages)
-            guidance = self.guidance(done, step.text)
-            return self._feedback(
-                "Wrong Conclusion", "unearned_answer", step, guidance, missing=what
-            )
-        if right:
-            guidance = word("guidance", "finished", step.text)
-            return self._feedback(CORRECT, "sound_answer", step, guidance)
-        if any(_within(normal, normalize_answer(answer)) for answer in self.question.accepted):
+    def _check_answer(self, case: _Case) -> Feedback | None:
+        submitted = final_answer(case.step)
+        given = normalize_answer(submitted)
+        accepted = [normalize_answer(answer) for answer in self.question.accepted]
+        if what := self._lacking(case):
+            return self._feedback(case, "Wrong Conclusion", "unearned_answer", missing=what)
+        if given in accepted:
+            guidance = word("guidance", "finished", case.step.text)
+            return self._feedback(case, CORRECT, "sound_answer", guidance)
+        if any(_within(given, answer) for answer in accepted):
             return None
+        claimed, value = submitted, self.question.answer
         return self._feedback(
-            "Wrong Conclusion",
-            "wrong_answer",
-            step,
-            self._final(),
-            claimed=submitted,
-            value=self.question.answer,
+            case, "Wrong Conclusion", "wrong_answer", self._final(), claimed=claimed, value=value
         )
 
     def _final(self) -> str:
         return word("guidance", "answer", self.question.id)
 
+    # --------------------------------------------------------------------------------- feedback
+
+    def _lacking(self, case: _Case) -> str:
+        """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
+        lacking = [self.plan.items[n] for n in self.plan.facts if n not in case.done]
+        return missing(lacking[0], self.passages) if lacking else ""
+
+    def _guide_to(self, case: _Case, item: Item, *, again: bool = False) -> str:
+        return guide_to(item, self.passages, case.step.text, again=again)
+
+    def _redundant(self, case: _Case, place: int) -> Feedback:
+        return self._feedback(case, "Redundancy", "redundant", step=case.done[place])
+
+    def _sound(self, case: _Case, code: str, place: int, **values: object) -> Feedback:
+        """That a step is right, and what comes next once it has established a place."""
+        guidance = self.guidance({**case.done, place: case.step.number}, case.step.text)
+        return self._feedback(case, CORRECT, code, guidance, **values)
+
     def _feedback(
-        self,
-        error_type: str,
-        code: str,
-        step: Step,
-        guidance: str,
-        step_: int | None = None,
-        **values: object,
+        self, case: _Case, error_type: str, code: str, guidance: str = "", **values: object
     ) -> Feedback:
-        diagnosis = word("diagnosis", code, step.text, step=step_, **values)
-        return Feedback(error_type, diagnosis, guidance)
+        """A finding in words; the guidance is to the next item of the plan unless given."""
+        diagnosis = word("diagnosis", code, case.step.text, **values)
+        text = case.step.text
+        return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, text))
 
 
 def _within(one: str, other: str) -> bool:
     """Whether an answer is another with more words around it: a matter for a judge."""
-    return bool(one and other) and (f" {one} " in f" {other} " or f" {other} " in f" {one} ")
+    return bool(one and other) and (has_words(other, one) or has_words(one, other))

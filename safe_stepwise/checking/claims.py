@@ -1,29 +1,19 @@
-"""What a step's claim does with the facts of a plan: other values, relations, topics."""
+"""What a step's claim does with the facts of a plan: states them, alters them, joins them anew."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from safe_stepwise.checking.plans import Item, Plan
+from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import asked_of, is_free
-from safe_stepwise.checking.step_reading import (
-    Reading,
-    answers_question,
-    content_words,
-    coverage,
-    has_cue,
-    holds,
-    names,
-    names_key,
-    quoted_share,
-    repeats_question,
-    says,
-    states,
-    values,
-)
+from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
-from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.mentions import mentions
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.relations import RELATIONS, cue_pattern
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 
@@ -32,25 +22,35 @@ IN_ONE_SENTENCE = 0.8
 MOST_OF_A_QUOTE = 0.7
 """Share of a sentence's words from which on a step with another name in it misquotes it."""
 
+_OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)")
+_QUESTION = re.compile(r"“([^”]+\?)”")
+_SAME_QUESTION = 0.8
+"""Share of a hop's content words that a quoted question must have to be that hop's."""
+_OF_THE_SENTENCE = 0.7
+"""Share of a claim's content words that have to be the sentence's, if it is to state that one."""
+_TOKENS_OF_A_QUOTE = 0.6
+"""Share of a sentence's words that a step has to hold to be taken as quoting it."""
+
 
 class Claims:
-    """Claims of steps, held against the facts of one question's plan and its passages."""
+    """Claims of steps, held against the facts of one question's plan, its graph and passages."""
 
-    def __init__(self, question: Question, plan: Plan) -> None:
-        self.question, self.plan, self.passages = question, plan, question.passages
+    def __init__(self, question: Question, plan: Plan, graph: KnowledgeGraph) -> None:
+        self.question, self.plan, self.graph = question, plan, graph
+        self.passages = question.passages
         self.facts = [plan.items[place] for place in plan.facts]
         self._stated: dict[tuple[object, ...], bool] = {}
 
-    def states(self, reading: Reading, place: int) -> bool:
-        """Whether a claim states the fact at a place of the plan; each is looked at once."""
-        key = (reading.claim, reading.cited, reading.refers, place)
-        if key not in self._stated:
-            self._stated[key] = states(reading, self.plan.items[place], self.passages)
-        return self._stated[key]
+    @cached_property
+    def entities(self) -> tuple[str, ...]:
+        """Heads and tails of the plan's facts, and the gold passages' titles."""
+        ends = [name for item in self.facts for name in item.ends]
+        titles = [page.title for _, page in self.question.gold]
+        return tuple(dict.fromkeys([*ends, *titles]))
 
     def held(self, value: str) -> bool:
         """Whether some passage has a value."""
-        return any(holds(page, value) for page in self.passages)
+        return any(has_value(page, value) for page in self.passages)
 
     def known(self, previous: Sequence[Step]) -> Passage:
         """The question and the accepted steps, as a text to search."""
@@ -59,124 +59,198 @@ class Claims:
     def value_of(self, item: Item) -> str:
         """What a fact adds: its tail, or the name that makes a quoted sentence a link."""
         if item.sentence is not None:
-            assert item.passage is not None
-            keys = names_key(self.passages[item.passage - 1], item)
-            return keys[0] if keys else self.passages[item.passage - 1].title
+            keys = self._linking_names(item)
+            return keys[0] if keys else item.page(self.passages).title
         return item.triples[0].tail
 
     def joint(self, item: Item, earlier: Item) -> str:
         """The name under which an item goes on from an earlier one."""
-        ends = {normal_name(name) for t in earlier.triples for name in (t.tail, t.head)}
-        for triple in item.triples:
-            for name in (triple.head, triple.tail):
-                if normal_name(name) in ends:
-                    return name
-        return item.triples[0].head
+        ends = {normal_name(name) for name in earlier.ends}
+        return next((name for name in item.ends if normal_name(name) in ends), item.ends[0])
+
+    # ------------------------------------------------------------------------------ what is stated
+
+    def states(self, reading: Reading, place: int) -> bool:
+        """Whether a claim states the fact at a place of the plan; each is looked at once."""
+        key = (reading.claim, reading.cited, reading.refers, place)
+        if key not in self._stated:
+            self._stated[key] = self._states(reading, self.plan.items[place])
+        return self._stated[key]
+
+    def _states(self, reading: Reading, item: Item) -> bool:
+        if item.sentence is not None:
+            return self._quotes(reading, item)
+        if reading.denies or (reading.announces and not reading.cited and not reading.refers):
+            return False
+        first = item.triples[0]
+        if is_free(first):
+            return reading.mentions(first.tail) and _answers_question(reading, item)
+        return any(_says(reading, triple) for triple in item.triples)
+
+    def _quotes(self, reading: Reading, item: Item) -> bool:
+        """Whether a step tells what a sentence tells: its words, and the names that link it."""
+        page = item.page(self.passages)
+        if reading.cited and item.passage not in reading.cited:
+            return False
+        if coverage(reading.words, f"{page.title} {item.quoted(self.passages)}") < _OF_THE_SENTENCE:
+            return False
+        if not all(has_value(page, value) for value in reading.values):
+            return False
+        keys = self._linking_names(item)
+        if item.triples[0].relation == DESCRIBED or not keys:
+            return self.quoted_share(reading, item) >= _TOKENS_OF_A_QUOTE
+        return all(reading.mentions(key) for key in keys)
+
+    def _linking_names(self, item: Item) -> tuple[str, ...]:
+        """The names that make a quoted sentence the link it is: ends of its triple it gives."""
+        sentence = read(Passage("", (item.quoted(self.passages),)))
+        title = normal_name(item.page(self.passages).title)
+        ends = [name for t in item.triples for name in (t.tail, t.head)]
+        others = [name for name in ends if normal_name(name) != title]
+        return tuple(dict.fromkeys(n for n in others if mentions(sentence, n)))
+
+    def quoted_share(self, reading: Reading, item: Item) -> float:
+        """Share of the words of an item's sentence that a step holds, from 0 to 1."""
+        keys = [content_words(key) for key in self._linking_names(item)]
+        others = content_words(item.quoted(self.passages)).difference(*keys)
+        return coverage(others, reading.claim)
+
+    # ----------------------------------------------------------------------------- what is altered
 
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """What a step gives in the place of an item's value, where the text has another one."""
         triple = item.triples[0]
         if item.sentence is not None:
             return self._altered(reading, item)
-        others = [v for v in values(reading) if not self._is_end(v, triple)]
-        if not others or names(reading, triple.tail):
+        others = [v for v in reading.values if not _is_end(v, triple)]
+        if not others or reading.mentions(triple.tail):
             return None
         if triple.relation in RELATIONS:
-            if not has_cue(reading, triple.relation):
-                return None
-            for value in others:
-                claim = Triple(triple.head, triple.relation, value)
-                if says(reading, claim) and not self._stated_somewhere(claim):
-                    return value
-            return None
+            return self._misstated(reading, triple, others)
         if reading.cited and item.passage not in reading.cited:
             return None
         if is_free(triple):
             asked = content_words(asked_of(item.triples))
             others = [v for v in others if not content_words(v) <= asked]
-            return others[-1] if others and repeats_question(reading, item) else None
+            return others[-1] if others and _repeats_question(reading, item) else None
         relation = content_words(triple.relation)
-        about = names(reading, triple.head) and relation <= reading.words
+        about = reading.mentions(triple.head) and relation <= reading.words
         return others[-1] if about else None
+
+    def _misstated(self, reading: Reading, triple: Triple, others: Sequence[str]) -> str | None:
+        """The value that a step states in the place of a triple's, and that no passage does."""
+        if not _has_cue(reading, triple.relation):
+            return None
+        claims = (Triple(triple.head, triple.relation, value) for value in others)
+        return next((claim.tail for claim in claims if self._only_said(reading, claim)), None)
 
     def _altered(self, reading: Reading, item: Item) -> str | None:
         """What stands in a quoted sentence in the place of the name that makes it a link."""
-        assert item.passage is not None
-        page = self.passages[item.passage - 1]
-        keys = names_key(page, item)
-        if keys and all(names(reading, key) for key in keys):
+        page, keys = item.page(self.passages), self._linking_names(item)
+        if keys and all(reading.mentions(key) for key in keys):
             return None
-        if quoted_share(reading, item, self.passages) < MOST_OF_A_QUOTE:
+        if self.quoted_share(reading, item) < MOST_OF_A_QUOTE:
             return None
-        others = [v for v in values(reading) if not holds(page, v)]
-        return others[0] if others else None
+        return next((v for v in reading.values if not has_value(page, v)), None)
 
-    def _is_end(self, value: str, triple: Triple) -> bool:
-        """Whether a value is a triple's head or tail, or a part of its name."""
-        date, tail = as_date(value), as_date(triple.tail)
-        if date and tail:
-            return date.agrees(tail)
-        words = set(normal_name(value).split())
-        return any(words <= set(normal_name(end).split()) for end in (triple.head, triple.tail))
-
-    def _stated_somewhere(self, claim: Triple) -> bool:
+    def _only_said(self, reading: Reading, claim: Triple) -> bool:
+        """Whether a step says what no passage states."""
+        if not _says(reading, claim):
+            return False
         pages = tuple(enumerate(self.passages, 1))
-        return ground(claim.head, claim.relation, claim.tail, pages).status == "stated"
+        return ground(claim.head, claim.relation, claim.tail, pages).status != "stated"
 
     def other_relation(self, reading: Reading, item: Item) -> bool:
         """Whether a step joins both ends of a fact by a relation that no passage states."""
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
             return False
-        if not (names(reading, triple.head) and names(reading, triple.tail)):
+        if not (reading.mentions(triple.head) and reading.mentions(triple.tail)):
             return False
         own = RELATIONS[triple.relation]
-        for name, relation in RELATIONS.items():
-            if not relation.group or relation.kind != own.kind or name == triple.relation:
-                continue
-            claim = Triple(triple.head, name, triple.tail)
-            if says(reading, claim) and not self._stated_somewhere(claim):
-                return True
-        return False
+        return any(
+            self._only_said(reading, Triple(triple.head, name, triple.tail))
+            for name, relation in RELATIONS.items()
+            if relation.group and relation.kind == own.kind and name != triple.relation
+        )
+
+    # ------------------------------------------------------------------------ what it is all about
 
     def taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim is a passage's own, and not from a sentence that the plan needs."""
         page = self.passages[number - 1]
-        if any(not holds(page, name) for name in values(reading)):
+        if any(not has_value(page, name) for name in reading.values):
             return False
         if coverage(reading.words, f"{page.title} {page.text}") < IN_ONE_SENTENCE:
             return False
         if any(self._speaks_of(reading, item) for item in self.facts):
             return False
         needed = [item for item in self.facts if item.passage == number]
-        shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
-        best = max(range(len(shares)), key=shares.__getitem__)
         if not needed:
             return True
-        told = any(names(reading, self.value_of(item)) for item in needed)
-        return shares[best] >= IN_ONE_SENTENCE and not told
+        best = max(coverage(reading.words, f"{page.title} {s}") for s in page.sentences)
+        told = any(reading.mentions(self.value_of(item)) for item in needed)
+        return best >= IN_ONE_SENTENCE and not told
 
     def _speaks_of(self, reading: Reading, item: Item) -> bool:
         """Whether a claim is about the very thing that a fact of the plan is about."""
-        triple = item.triples[0]
         if item.sentence is not None:
             return False
-        if is_free(triple):
+        if is_free(item.triples[0]):
             question = content_words(asked_of(item.triples))
             return len(question & reading.words) >= max(2, 0.8 * len(question))
         return self.other_value(reading, item) is not None
 
     def asks_for(self, reading: Reading, item: Item) -> bool:
+        """Whether a step that denies something speaks of what an item would tell."""
         triple = item.triples[0]
         if item.sentence is not None:
-            assert item.passage is not None
-            return names(reading, self.passages[item.passage - 1].title)
+            return reading.mentions(item.page(self.passages).title)
         if is_free(triple):
-            return answers_question(reading, item)
-        return names(reading, triple.head) or names(reading, triple.tail)
+            return _answers_question(reading, item)
+        return reading.mentions(triple.head) or reading.mentions(triple.tail)
 
-    @cached_property
-    def entities(self) -> tuple[str, ...]:
-        ends = [name for item in self.facts for t in item.triples for name in (t.head, t.tail)]
-        titles = [page.title for _, page in self.question.gold]
-        return tuple(dict.fromkeys([*ends, *titles]))
+
+def _says(reading: Reading, triple: Triple) -> bool:
+    """Whether a step states a triple whose relation has a wording of its own."""
+    if triple.relation in RELATIONS:
+        found = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
+        return found.status == "stated"
+    return reading.mentions(triple.head) and reading.mentions(triple.tail)
+
+
+def _has_cue(reading: Reading, relation: str) -> bool:
+    """Whether a step has wording of a known relation, be it of this fact or another."""
+    known = RELATIONS[relation]
+    if known.kind == "nation":
+        return bool(_OF_A_NATION.search(reading.text.clean))
+    if not known.group:
+        return True
+    found = cue_pattern(known.group).finditer(reading.text.clean)
+    return any(cue.lastgroup in known.cues for cue in found)
+
+
+def _is_end(value: str, triple: Triple) -> bool:
+    """Whether a value is a triple's head or tail, or a part of its name."""
+    date, tail = as_date(value), as_date(triple.tail)
+    if date and tail:
+        return date.agrees(tail)
+    words = set(normal_name(value).split())
+    return any(words <= set(normal_name(end).split()) for end in (triple.head, triple.tail))
+
+
+def _answers_question(reading: Reading, item: Item) -> bool:
+    """Whether a step speaks of a free hop: of its head, or of what it asks."""
+    head = item.triples[0].head
+    if not _QUESTION.search(reading.claim) and reading.mentions(head):
+        return head != item.triples[0].tail or _repeats_question(reading, item)
+    return _repeats_question(reading, item)
+
+
+def _repeats_question(reading: Reading, item: Item) -> bool:
+    """Whether a step speaks in the words of the question that a free hop asks."""
+    question = content_words(asked_of(item.triples))
+    quoted = _QUESTION.search(reading.claim)
+    if quoted:
+        return len(question & content_words(quoted[1])) >= _SAME_QUESTION * len(question)
+    return len(question & reading.words) >= max(1, len(question) / 2)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.checking.plans import Plan
-from safe_stepwise.checking.step_reading import Reading, names, read_step, values
+from safe_stepwise.checking.step_reading import Reading, read_step
+from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import Date, as_date, as_number, dates_in, normal_name
@@ -90,7 +91,7 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
     A year more or less is right where a date has no day.
     """
     found = _YEARS.search(reading.claim)
-    if found is None or not names(reading, span.head):
+    if found is None or not reading.mentions(span.head):
         return None
     full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
     return abs(int(found[1] or found[2]) - span.years) <= (0 if full else _ONE_YEAR)
@@ -116,7 +117,7 @@ def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]
         clause = reading.claim
     if not clause:
         return Drawn(None)
-    if question.answer.lower() in ("yes", "no"):
+    if is_yes_or_no(question.answer):
         return _yes_or_no(reading, clause, question.answer.lower(), same=plan.operation == "same")
     drawn = _named(clause, question, others)
     if drawn.right and _false_premise(reading.claim):
@@ -159,7 +160,7 @@ def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
     words = {word for answer in question.accepted for word in normal_name(answer).split()}
     rivals: dict[str, int] = {}
     asked = read(Passage("", (question.question,)))
-    for name in dict.fromkeys([*others, *values(reading)]):
+    for name in dict.fromkeys([*others, *reading.values]):
         place = first_mention(reading.text, name)
         if place is not None and not set(normal_name(name).split()) & words:
             rivals.setdefault(name, place)

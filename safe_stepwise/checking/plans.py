@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from safe_stepwise.graphs.comparisons import Operation, Side, compare, operation, without_names
+from safe_stepwise.graphs.comparisons import Operation, Side, compared, is_comparison, side_of
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.language.mentions import is_about, mentions
+from safe_stepwise.language.mentions import is_about, mentions, titles_of
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import as_date, normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Question, StepKind, Triple
 
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison"]
@@ -46,6 +45,21 @@ class Item:
     def passage(self) -> int | None:
         """The passage (from 1) that states the fact."""
         return self.triples[0].passage if self.triples else None
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Head and tail of each triple, in order."""
+        return tuple(name for t in self.triples for name in (t.head, t.tail))
+
+    def page(self, passages: Sequence[Passage]) -> Passage:
+        """The passage that states the fact, of a question's."""
+        assert self.passage is not None
+        return passages[self.passage - 1]
+
+    def quoted(self, passages: Sequence[Passage]) -> str:
+        """The sentence that states a fact which has no wording of its own."""
+        assert self.sentence is not None
+        return self.page(passages).sentences[self.sentence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
         raise PlanError("a hop without a passage")
     own_words = bool(question.supporting_facts) and not question.evidence
     graph_ = graph_of(question, [*graph, *path])
-    if "comparison" in question.kind or question.answer.lower() in ("yes", "no"):
+    if is_comparison(question):
         return _comparison(question, path, graph_)
     if own_words and not question.decomposition:
         return Plan("sequential", _concluded(_told(question)))
@@ -95,19 +109,8 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
 
 def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
     """A label's triples as a graph, in which a passage's subject is one however it is called."""
-    same = subjects(question, [name for t in triples for name in (t.head, t.tail)])
-    return KnowledgeGraph(triples, same)
-
-
-def subjects(question: Question, names: Sequence[str]) -> dict[str, str]:
-    """Names under which a gold passage's subject goes, to that passage's title."""
-    texts = [read(passage) for _, passage in question.gold]
-    same = {}
-    for name in dict.fromkeys(name for name in names if not as_date(name)):
-        about = [text.title for text in texts if is_about(text, name)]
-        if len(about) == 1 and about[0] != name:
-            same[name] = about[0]
-    return same
+    names = [name for t in triples for name in (t.head, t.tail)]
+    return KnowledgeGraph(triples, titles_of(names, question.gold))
 
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
@@ -154,7 +157,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
 
     What is led to comes after what leads there, and the answer last where there is a choice.
     """
-    asked = f" {words_of(question.question)} "
+    asked = words_of(question.question)
     waiting = sorted(items, key=lambda item: _nearness(item, question))
     placed: list[Item] = []
     while waiting:
@@ -169,7 +172,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
 def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
     """Those of some sentences that name what another is about, where the question does not."""
     title = item.triples[0].head
-    if f" {normal_name(title)} " in asked:
+    if has_words(asked, normal_name(title)):
         return []
     return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
 
@@ -188,28 +191,23 @@ def _mentions(passage: Passage, sentence: int, name: str) -> bool:
 
 def _nearness(item: Item, question: Question) -> bool:
     """Whether a fact holds the answer, or is about it."""
-    ends = [name for t in item.triples for name in (t.head, t.tail)]
-    return any(normal_name(name) == normal_name(question.answer) for name in ends)
+    return any(normal_name(name) == normal_name(question.answer) for name in item.ends)
 
 
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
     """The facts with what each builds on: earlier ones that give an entity the question lacks."""
-    asked = f" {words_of(question.question)} "
+    asked = words_of(question.question)
     linked: list[Item] = []
     for item in facts:
-        ends = {
-            graph.node(name)
-            for t in item.triples
-            for name in (t.head, t.tail)
-            if f" {normal_name(name)} " not in asked
-        }
+        new = (name for name in item.ends if not has_words(asked, normal_name(name)))
+        ends = {graph.node(name) for name in new}
         uses = [n for n, earlier in enumerate(linked) if ends & _nodes(earlier, graph)]
         linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
     return tuple(linked)
 
 
 def _nodes(item: Item, graph: KnowledgeGraph) -> set[str]:
-    return {graph.node(name) for t in item.triples for name in (t.head, t.tail)}
+    return {graph.node(name) for name in item.ends}
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -249,8 +247,10 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         kind = "calculated comparison"
     elif any(len(branch) > 1 for branch in branches):
         kind = "bridge comparison"
-    op = _operation(question, sides, branches, graph)
-    return Plan(kind, tuple(items), op, sides if op else ())
+    found = compared(question, branches)
+    if found.result is None or not graph.same(found.result, question.answer):
+        return Plan(kind, tuple(items))
+    return Plan(kind, tuple(items), found.operation, found.sides)
 
 
 def _relation(item: Item) -> str:
@@ -259,30 +259,3 @@ def _relation(item: Item) -> str:
 
 def _moved(item: Item, by: int) -> Item:
     return replace(item, uses=tuple(n + by for n in item.uses))
-
-
-def side_of(branch: Sequence[Triple]) -> Side:
-    """The compared values of a branch: those of its last relation; a life span has both ends."""
-    last = branch[-1]
-    values = tuple(t.tail for t in branch if t.relation == last.relation)
-    born = tuple(t.tail for t in branch if t.relation == "date of birth")
-    died = tuple(t.tail for t in branch if t.relation == "date of death")
-    return Side(branch[0].head, died if born and died else values, born if died else ())
-
-
-def _operation(
-    question: Question,
-    sides: Sequence[Side],
-    branches: Sequence[Sequence[Triple]],
-    graph: KnowledgeGraph,
-) -> Operation | None:
-    """The operation, where the sides' values tell its result and that is the answer."""
-    op = operation(without_names(question.question, [side.entity for side in sides]))
-    relations = {branch[-1].relation for branch in branches}
-    if op is None or not relations <= set(RELATIONS):
-        return None
-    if question.answer.lower() in ("yes", "no") and op != "same":
-        return None
-    result = compare(op, sides)
-    told = result is not None and graph.same(result, question.answer)
-    return op if told or result == question.answer.lower() else None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from safe_stepwise.language.text import as_date
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.text import as_date, without_qualifier
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Triple
 
@@ -20,7 +21,10 @@ _PRONOUN = re.compile(
     r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
 )
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
-_BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_NO_NOUNS = frozenset(
+    ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
+     "located in the administrative territorial entity")
+)  # fmt: skip
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
 LONGEST_QUOTATION = 320
 """Characters of a quoted sentence; a longer one is cut at the clause that has what is needed."""
@@ -29,6 +33,15 @@ LONGEST_QUOTATION = 320
 def pick(wordings: Sequence[str], choice: int) -> str:
     """The wording that a number means; any number will do."""
     return wordings[choice % len(wordings)]
+
+
+def is_noun(relation: str) -> bool:
+    """Whether a relation is a known one that "the … of somebody" can word.
+
+    >>> is_noun("director"), is_noun("educated at")
+    (True, False)
+    """
+    return relation in RELATIONS and relation not in _NO_NOUNS
 
 
 def is_free(triple: Triple) -> bool:
@@ -99,7 +112,7 @@ def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int
     >>> quote(page, 2, 1, "Oru", 0)
     'According to Passage 2, Ana Vorr lived in Oru.'
     """
-    title = _BRACKETS.sub("", passage.title)
+    title = without_qualifier(passage.title)
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import asked_of, is_free
-from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.relations import RELATIONS, cue_pattern
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
+from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list
-from safe_stepwise.records import Passage, Triple
+from safe_stepwise.records import Passage
 
 _CITED = re.compile(r"\bpassages? (\d+)", re.IGNORECASE)
 _REFERS = re.compile(r"\bsteps? (\d+)", re.IGNORECASE)
@@ -64,15 +59,7 @@ _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(
     rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE
 )
-_OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)")
 _LEADS_ON = re.compile(r"(?: (?:of|the|de))+$")
-_QUESTION = re.compile(r"“([^”]+\?)”")
-_SAME_QUESTION = 0.8
-"""Share of a hop's content words that a quoted question must have to be that hop's."""
-_OF_THE_SENTENCE = 0.7
-"""Share of a claim's content words that have to be the sentence's, if it is to state that one."""
-_TOKENS_OF_A_QUOTE = 0.6
-"""Share of a sentence's words that a step has to hold to be taken as quoting it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +79,30 @@ class Reading:
     def words(self) -> frozenset[str]:
         """The claim's content words, cleaned."""
         return content_words(self.claim)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Names, dates and numbers that the step gives, as it writes them."""
+        return _values(self)
+
+    def mentions(self, name: str) -> bool:
+        """Whether the step gives a name, date or number."""
+        date = as_date(name)
+        if date:
+            return any(found.year and found.agrees(date) for found in dates_in(self.text.clean))
+        if mentions(self.text, name):
+            return True
+        return has_words(self.text.clean.replace(" . ", " "), clean(name))
+
+    def opens_with(self, value: str) -> bool:
+        """Whether a value is but the word that opens a sentence, so that its capital says nothing.
+
+        >>> read_step("Rivers flow past Oru.").opens_with("Rivers")
+        True
+        """
+        if " " in value or any(char.isdigit() for char in value):
+            return False
+        return bool(re.search(rf"(?:^|[.!?:;]\W+){re.escape(value)}\b", self.claim))
 
 
 @lru_cache(maxsize=16384)
@@ -164,52 +175,10 @@ def coverage(words: frozenset[str], text: str) -> float:
     return len(words & content_words(text)) / len(words) if words else 0.0
 
 
-def names(reading: Reading, name: str) -> bool:
-    """Whether a step mentions a name, date or number."""
-    date = as_date(name)
-    if date:
-        return any(found.year and found.agrees(date) for found in dates_in(reading.text.clean))
-    if mentions(reading.text, name):
-        return True
-    words = clean(name)
-    return f" {words} " in f" {reading.text.clean.replace(' . ', ' ')} "
-
-
-def states(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
-    """Whether a step states the fact of a plan's item, in whatever words."""
-    if item.sentence is not None:
-        return _quotes(reading, item, passages)
-    if reading.denies or (reading.announces and not reading.cited and not reading.refers):
-        return False
-    first = item.triples[0]
-    if is_free(first):
-        return names(reading, first.tail) and answers_question(reading, item)
-    return any(says(reading, triple) for triple in item.triples)
-
-
-def says(reading: Reading, triple: Triple) -> bool:
-    """Whether a step states a triple whose relation has a wording of its own."""
-    if triple.relation in RELATIONS:
-        found = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
-        return found.status == "stated"
-    return names(reading, triple.head) and names(reading, triple.tail)
-
-
-def has_cue(reading: Reading, relation: str) -> bool:
-    """Whether a step has wording of a known relation, be it of this fact or another."""
-    known = RELATIONS[relation]
-    if known.kind == "nation":
-        return bool(_OF_A_NATION.search(reading.text.clean))
-    if not known.group:
-        return True
-    found = cue_pattern(known.group).finditer(reading.text.clean)
-    return any(cue.lastgroup in known.cues for cue in found)
-
-
-def holds(page: Passage, value: str) -> bool:
+def has_value(page: Passage, value: str) -> bool:
     """Whether a passage has a name, date or number somewhere, be it within a word ("1940s").
 
-    >>> holds(Passage("Oru", ("It grew in the 1940s.",)), "1940")
+    >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
     """
     if first_mention(read(page), value) is not None:
@@ -223,69 +192,7 @@ def _squeezed(text: str) -> str:
     return "".join(char for char in clean(text) if char.isalnum())
 
 
-def answers_question(reading: Reading, item: Item) -> bool:
-    """Whether a step speaks of a free hop: of its head, or of what it asks."""
-    head = item.triples[0].head
-    if not _QUESTION.search(reading.claim) and names(reading, head):
-        return head != item.triples[0].tail or repeats_question(reading, item)
-    return repeats_question(reading, item)
-
-
-def repeats_question(reading: Reading, item: Item) -> bool:
-    """Whether a step speaks in the words of the question that a free hop asks."""
-    question = content_words(asked_of(item.triples))
-    quoted = _QUESTION.search(reading.claim)
-    if quoted:
-        return len(question & content_words(quoted[1])) >= _SAME_QUESTION * len(question)
-    return len(question & reading.words) >= max(1, len(question) / 2)
-
-
-def _quotes(reading: Reading, item: Item, passages: Sequence[Passage]) -> bool:
-    """Whether a step tells what a sentence tells: its words, and the names that make it a link."""
-    assert item.sentence is not None
-    assert item.passage is not None
-    passage = passages[item.passage - 1]
-    if reading.cited and item.passage not in reading.cited:
-        return False
-    told = f"{passage.title} {passage.sentences[item.sentence]}"
-    if coverage(reading.words, told) < _OF_THE_SENTENCE:
-        return False
-    if not all(holds(passage, value) for value in values(reading)):
-        return False
-    keys = names_key(passage, item)
-    if item.triples[0].relation == DESCRIBED or not keys:
-        return quoted_share(reading, item, passages) >= _TOKENS_OF_A_QUOTE
-    return all(names(reading, key) for key in keys)
-
-
-def names_key(passage: Passage, item: Item) -> tuple[str, ...]:
-    """The names that make a quoted sentence the link it is: ends of its triple that it gives."""
-    assert item.sentence is not None
-    sentence = read(Passage("", (passage.sentences[item.sentence],)))
-    ends = [name for t in item.triples for name in (t.tail, t.head)]
-    others = [name for name in ends if normal_name(name) != normal_name(passage.title)]
-    return tuple(dict.fromkeys(n for n in others if mentions(sentence, n)))
-
-
-def quoted_share(reading: Reading, item: Item, passages: Sequence[Passage]) -> float:
-    """Share of the words of an item's sentence that a step holds, from 0 to 1."""
-    assert item.sentence is not None
-    assert item.passage is not None
-    page = passages[item.passage - 1]
-    keys = [content_words(key) for key in names_key(page, item)]
-    others = content_words(page.sentences[item.sentence]).difference(*keys)
-    return coverage(others, reading.claim)
-
-
-def opens(reading: Reading, value: str) -> bool:
-    """Whether a value is but the word that opens a sentence, and its capital says nothing."""
-    if " " in value or any(char.isdigit() for char in value):
-        return False
-    return bool(re.search(rf"(?:^|[.!?:;]\W+){re.escape(value)}\b", reading.claim))
-
-
-def values(reading: Reading) -> tuple[str, ...]:
-    """Names, dates and numbers that a step gives, as it writes them."""
+def _values(reading: Reading) -> tuple[str, ...]:
     runs = [_OPENER.sub("", written) for written, _ in names_in(reading.page).values()]
     runs = [_LEADS_ON.sub("", run) for run in runs]
     found = [re.sub(r"['’]s?$", "", run) for run in runs if run]

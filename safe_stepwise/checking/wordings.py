@@ -47,8 +47,7 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
     """What an item looks for, as a noun phrase or question that does not give the value away."""
     triple = item.triples[0]
     if item.sentence is not None:
-        assert item.passage is not None
-        return passages[item.passage - 1].title
+        return item.page(passages).title
     if is_free(triple):
         return asked_of(item.triples).strip(" ?") + "?"
     known: str | None = load("statements")["sought"].get(triple.relation)
@@ -77,8 +76,7 @@ def missing(item: Item, passages: Sequence[Passage]) -> str:
 def said(item: Item, passages: Sequence[Passage]) -> str:
     """What a passage says of an item: our statement of it, or its own sentence."""
     if item.sentence is not None:
-        assert item.passage is not None
-        sentence = " ".join(passages[item.passage - 1].sentences[item.sentence].split())
+        sentence = " ".join(item.quoted(passages).split())
         return f"“{sentence.rstrip('.')}”"
     return state(item.triples, 0)
 

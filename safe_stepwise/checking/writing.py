@@ -7,38 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import lifespan
-from safe_stepwise.checking.plans import Item, Plan
+from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.graphs.comparisons import Side, compare
-from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.records import Question, Step
+from safe_stepwise.records import Step
 from safe_stepwise.steps import ANSWER_MARKER
-from safe_stepwise.taxonomy import CORRECT
 
 _WORDINGS_TRIED = 6
 
 
-def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
-    """The steps of a question's plan in our own words, unchecked but for their grammar."""
-    writer = _Writer(checker, seed)
+class Checks(Protocol):
+    """What writing asks of a `checking.checker.Checker`."""
+
+    claims: Claims
+
+    def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
+
+
+def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
+    """The steps of a question's plan in our own words: wordings that pass, where there are any."""
+    writer = _Writer(checker.claims, seed)
     steps: list[Step] = []
-    for item in checker.plan.items:
-        steps.append(_fitting(writer, steps, item))
-    answer = f"{ANSWER_MARKER} {_plain(checker.question.answer)}"
+    for item in writer.plan.items:
+        steps.append(_fitting(writer, checker, steps, item))
+    answer = f"{ANSWER_MARKER} {_plain(writer.question.answer)}"
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
 
-def _fitting(writer: _Writer, steps: Sequence[Step], item: Item) -> Step:
-    """The first wording that the checker passes; the last one tried where it passes none."""
+def _fitting(writer: _Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
+    """The first wording that passes; the last one tried where none does."""
     step = Step(1, "", item.kind)
     for attempt in range(_WORDINGS_TRIED):
         step = Step(len(steps) + 1, _plain(writer.write(item, attempt)), item.kind)
-        verdict = writer.checker.check(steps, step)
-        if verdict is not None and verdict.error_type == CORRECT:
+        if checker.passes(steps, step):
             break
     return step
 
@@ -50,11 +56,9 @@ def _plain(text: str) -> str:
 class _Writer:
     """Words for the items of one plan; ``choice`` varies them."""
 
-    def __init__(self, checker: Checker, seed: int) -> None:
-        self.checker = checker
-        self.plan: Plan = checker.plan
-        self.question: Question = checker.question
-        self.choice = choice_for(str(seed), checker.question.id)
+    def __init__(self, claims: Claims, seed: int) -> None:
+        self.claims, self.plan, self.question = claims, claims.plan, claims.question
+        self.choice = choice_for(str(seed), claims.question.id)
 
     def write(self, item: Item, attempt: int) -> str:
         choice = self.choice + attempt + self.plan.items.index(item)
@@ -71,8 +75,8 @@ class _Writer:
     def _fact(self, item: Item, choice: int) -> str:
         assert item.passage is not None
         if item.sentence is not None:
-            page = self.question.passages[item.passage - 1]
-            needed = self.checker.claims.value_of(item)
+            page = item.page(self.question.passages)
+            needed = self.claims.value_of(item)
             return statements.quote(page, item.passage, item.sentence, needed, choice)
         claim = statements.state(item.triples, choice // 3)
         return statements.cite(self._referring(item, claim), item.passage, choice)
@@ -101,9 +105,9 @@ class _Writer:
     def _chain(self) -> str:
         """The chain as one noun phrase ("the spouse of the director of X"), where it is one."""
         triples = [self.plan.items[n].triples[0] for n in self.plan.facts]
-        if any(t.relation not in RELATIONS or t.relation in _NO_NOUNS for t in triples):
+        if not all(statements.is_noun(triple.relation) for triple in triples):
             return ""
-        graph = self.checker.graph
+        graph = self.claims.graph
         for earlier, later in pairwise(triples):
             if not graph.same(earlier.tail, later.head):
                 return ""
@@ -135,9 +139,3 @@ class _Writer:
             own = [t for t in facts if t.tail in (*side.since, *side.values)]
             return f"{lifespan(own).years} years (Step {step})"
         return f"{side.values[0]} (Step {step})"
-
-
-_NO_NOUNS = frozenset(
-    ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
-     "located in the administrative territorial entity")
-)  # fmt: skip

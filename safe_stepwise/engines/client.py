@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_base, wait_random_exponential
+from tqdm import tqdm
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
@@ -173,3 +174,20 @@ class _Wait(wait_base):
         error = retry_state.outcome.exception() if retry_state.outcome else None
         asked = error.retry_after if isinstance(error, EngineError) else None
         return max(self._jittered(retry_state), min(asked or 0.0, LONGEST_WAIT_S))
+
+
+def requests(accounts: Iterable[Account]) -> str:
+    """How the requests of some accounts stand together."""
+    every = list(accounts)
+    told = {"done": "answered", "cached": "hits", "failed": "failed", "owed": "owed"}
+    sums = (f"{word} {sum(getattr(a, name) for a in every)}" for word, name in told.items())
+    return f"requests: {' '.join(sums)}"
+
+
+def requests_and_tokens(account: Account) -> str:
+    """How an account's requests stand, of which nobody knows how many will come, and the tokens."""
+    a, short = account, tqdm.format_sizeof
+    return (
+        f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
+        f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out"
+    )

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from safe_stepwise.language.reading import clean
-from safe_stepwise.language.relations import same_nation
+from safe_stepwise.language.relations import RELATIONS, same_nation
 from safe_stepwise.language.text import Date, as_date, as_number, normal_name
+from safe_stepwise.records import Question, Triple
 
 Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
 
@@ -31,6 +32,55 @@ class Side:
     values: tuple[str, ...]
     since: tuple[str, ...] = ()
     """Where a span counts (who lived longer): the values it is counted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a question compares; ``operation`` and ``result`` are None where that can't be told.
+
+    ``result`` is what `compare` gives: an entity, ``yes``, ``no``, ``tie``.
+    """
+
+    sides: tuple[Side, ...]
+    operation: Operation | None = None
+    result: str | None = None
+
+
+def is_comparison(question: Question) -> bool:
+    """Whether the benchmark calls it a comparison, or the answer is yes or no."""
+    return "comparison" in question.kind or is_yes_or_no(question.answer)
+
+
+def is_yes_or_no(answer: str) -> bool:
+    """Whether an answer is one of the two that name nothing."""
+    return answer.lower() in ("yes", "no")
+
+
+def compared(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
+    """What the values that the branches of a path end in answer to a question.
+
+    Nothing is told where the question's words name no operation, where a branch ends in a relation
+    whose values are not known to compare, and for yes or no where it is not asked for sameness.
+
+    >>> born = [[Triple("Ana", "date of birth", "1901")], [Triple("Ors", "date of birth", "1899")]]
+    >>> compared(Question("q", "b", "train", "Who is older, Ana or Ors?", "Ors"), born).result
+    'Ors'
+    """
+    sides = tuple(side_of(branch) for branch in branches)
+    op = operation(without_names(question.question, [side.entity for side in sides]))
+    known = all(branch[-1].relation in RELATIONS for branch in branches)
+    if op is None or not known or (is_yes_or_no(question.answer) and op != "same"):
+        return Comparison(sides)
+    return Comparison(sides, op, compare(op, sides))
+
+
+def side_of(branch: Sequence[Triple]) -> Side:
+    """The compared values of a branch: those of its last relation; a life span has both ends."""
+    last = branch[-1]
+    values = tuple(t.tail for t in branch if t.relation == last.relation)
+    born = tuple(t.tail for t in branch if t.relation == "date of birth")
+    died = tuple(t.tail for t in branch if t.relation == "date of death")
+    return Side(branch[0].head, died if born and died else values, born if died else ())
 
 
 def operation(question: str) -> Operation | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import Asked, asked
+from safe_stepwise.language.relations import TriplePattern, asked
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Triple
 
@@ -80,7 +80,7 @@ def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
             # An answer that no hop names again is needed by the last one all the same.
             refers += [answers[str(n)] for n in range(1, number) if str(n) not in referred]
         head, arrow, relation = (part.strip() for part in hop.question.partition(">>"))
-        known = Asked(head, relation) if arrow else asked(hop.question)
+        known = TriplePattern(head, relation) if arrow else asked(hop.question)
         if known:
             subject = _SORT_OF_WORK.sub("", _LEADING_WORD.sub("", fill(known.subject)))
             ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)

@@ -15,15 +15,8 @@ from itertools import pairwise
 
 import networkx as nx
 
-from safe_stepwise.language.text import as_date, as_number, former_names, normal_name, words_of
+from safe_stepwise.language.text import as_date, as_number, former_names, normal_name, qualifier
 from safe_stepwise.records import Triple
-
-_QUALIFIER = re.compile(r"\(([^()]+)\)\s*$")
-_EPITHET = re.compile(
-    r"\b(?:the )?(elder|younger|senior|junior|sr|jr|first|second|third"
-    r"|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))$"
-)
-_ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
 
 
 @lru_cache(maxsize=16384)
@@ -42,40 +35,9 @@ def entity_key(name: str) -> str:
         return f"date:{date.year}-{date.month}-{date.day}"
     if re.fullmatch(r"[\d,. ]+|\w+", name) and (number := as_number(name)) is not None:
         return f"number:{number!r}"
-    qualifier = _QUALIFIER.search(name)
     bare = former_names(normal_name(name)) or name.strip()
-    return f"{bare} ({words_of(qualifier[1])})" if qualifier else bare
-
-
-def epithet(name: str) -> str:
-    """What tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
-
-    >>> epithet("Ors Velt the Elder"), epithet("Ors Velt (painter)"), epithet("Ors Velt")
-    ('elder', 'painter', '')
-    """
-    qualifier = _QUALIFIER.search(name)
-    if qualifier:
-        return words_of(qualifier[1])
-    match = _EPITHET.search(words_of(name))
-    return _ORDINAL.get(match[1], match[1]) if match else ""
-
-
-def name_alikes(one: str, other: str) -> bool:
-    """Whether two names share their words but are told apart by an epithet, so mean two entities.
-
-    >>> name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
-    True
-    >>> name_alikes("Ors Velt", "Ors Velt the Younger")
-    False
-    """
-    a, b = epithet(one), epithet(other)
-    if not a or not b or a == b:
-        return False
-    return _without_epithet(one) == _without_epithet(other)
-
-
-def _without_epithet(name: str) -> str:
-    return _EPITHET.sub("", normal_name(name)).removesuffix(" the").strip()
+    described = qualifier(name)
+    return f"{bare} ({described})" if described else bare
 
 
 class KnowledgeGraph:

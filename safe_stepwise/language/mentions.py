@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from safe_stepwise.language.reading import CAPITAL, Span, Text, clean
+from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.text import as_date, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
@@ -149,6 +149,21 @@ def is_about(text: Text, name: str) -> bool:
     if a and b and within and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
         return True
     return any(_names_subject(text.clean, *span) for span in _spans(text.clean, name, 0, _LEAD))
+
+
+def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dict[str, str]:
+    """Names that call a numbered passage's subject something else, to that passage's title.
+
+    >>> titles_of(["Ana Vorr", "Oru"], [(1, Passage("Ana Vorr (poet)", ("Ana Vorr wrote.",)))])
+    {'Ana Vorr': 'Ana Vorr (poet)'}
+    """
+    texts = [read(passage) for _, passage in pages]
+    same = {}
+    for name in dict.fromkeys(name for name in names if not as_date(name)):
+        about = [text.title for text in texts if is_about(text, name)]
+        if len(about) == 1 and about[0] != name:
+            same[name] = about[0]
+    return same
 
 
 def _other_qualifier(title: str, name: str) -> bool:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 
-from safe_stepwise.graphs.knowledge_graph import name_alikes
 from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import Text, clean
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import dates_in
+from safe_stepwise.language.text import dates_in, normal_name, qualifier, words_of
 from safe_stepwise.language.vocabulary import load, word_list
 
+_EPITHET = re.compile(
+    r"\b(?:the )?(elder|younger|senior|junior|sr|jr|first|second|third"
+    r"|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))$"
+)
+_ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
 _HATNOTE = re.compile(
     r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
 )
@@ -36,6 +40,36 @@ _GENERATIONS = 60
 _CHILDHOOD = 12
 _LATE_RELEASE = 15
 """Years after a death within which a credited work can still appear."""
+
+
+def epithet(name: str) -> str:
+    """What tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
+
+    >>> epithet("Ors Velt the Elder"), epithet("Ors Velt (painter)"), epithet("Ors Velt")
+    ('elder', 'painter', '')
+    """
+    if described := qualifier(name):
+        return described
+    match = _EPITHET.search(words_of(name))
+    return _ORDINAL.get(match[1], match[1]) if match else ""
+
+
+def name_alikes(one: str, other: str) -> bool:
+    """Whether two names share their words but are told apart by an epithet, so mean two entities.
+
+    >>> name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
+    True
+    >>> name_alikes("Ors Velt", "Ors Velt the Younger")
+    False
+    """
+    a, b = epithet(one), epithet(other)
+    if not a or not b or a == b:
+        return False
+    return _without_epithet(one) == _without_epithet(other)
+
+
+def _without_epithet(name: str) -> str:
+    return _EPITHET.sub("", normal_name(name)).removesuffix(" the").strip()
 
 
 def told_apart(name: str, relation: str, said: Text, subject: Text) -> str:

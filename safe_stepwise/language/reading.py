@@ -10,15 +10,11 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import accumulate
 
-from safe_stepwise.language.lifespans import spell_out_life
-from safe_stepwise.language.text import strip_diacritics
+from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_MONTH = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-)
-_LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} {_MONTH}|[a-z]{{3}})")
+_LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _OPENERS = word_list("openers")
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
@@ -75,7 +71,7 @@ def read(passage: Passage) -> Text:
     marks = [" . " if _CLOSED.search(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
-    spelled = spell_out_life(whole)
+    spelled = _spell_out_life(whole)
     return Text(
         passage.title,
         spelled,
@@ -112,3 +108,62 @@ def _full_names(sentence: str) -> Iterator[str]:
 
 
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.\s*$|[!?"]\s*$|\.\)\s*$""")
+
+
+# ------------------------------------------------------------------------------------- life spans
+
+_LIFE_OPENING = 260
+_LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_UNKNOWN_BIRTH = re.compile(r"^-- ")
+_NOT_A_LIFE = re.compile(
+    r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished)\b"
+)
+_EVENT = re.compile(r"\b(?:born|died)\b")
+_BARE_YEARS = re.compile(r"(?<=^\( )(\d{4}) (\d{4})(?= \)$)")
+_BORN = re.compile(r"\bborn (?:c |circa |about |around )?$")
+_CIRCA = re.compile(r"\b(?:c|ca|circa|about|around) $")
+_SHORT_EVENTS = (
+    (re.compile(r"(?<=[(;-] )d (?=\d|c |circa|[a-z]+ \d)"), "died "),
+    (re.compile(r"(?<=[(;] )b (?=\d|c |circa|[a-z]+ \d)"), "born "),
+)
+
+
+def _spell_out_life(text: str) -> str:
+    """Mark what was born and what died in the brackets after a name, however they are punctuated.
+
+    ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``: words are added, and ``d`` and
+    ``b`` spelled out; none is taken away.
+    """
+    for opening in _LIFE_BRACKETS.finditer(text, 0, _LIFE_OPENING):
+        inside = opening[0]
+        for pattern, event in _SHORT_EVENTS:
+            inside = pattern.sub(event, inside)
+        inside = _BARE_YEARS.sub(r"\1 -- \2", inside)
+        marked = f"{inside[0]} {_marked_life(inside[2:-1])})"
+        if marked != opening[0]:
+            return text[: opening.start()] + marked + text[opening.end() :]
+    return text
+
+
+def _marked_life(inside: str) -> str:
+    if _NOT_A_LIFE.search(inside):
+        return inside
+    inside = _UNKNOWN_BIRTH.sub("born -- ", inside)
+    full = [d for d in dates_in(inside) if d.year]
+    if " -- " not in inside and len(_EVENT.findall(inside)) > 1:
+        return inside
+    if " -- " not in inside and len(full) == 2 and all(d.day for d in full):
+        inside = f"{inside[: full[1].start]} -- {inside[full[1].start :]}"
+    elif " -- " not in inside and len(full) == 1 and full[0].day and not _EVENT.search(inside):
+        return f"born {inside}"
+    birth, dash, death = inside.partition(" -- ")
+    if not dash or not (full or len(birth.split()) <= 4):
+        return inside
+    first = next((d for d in dates_in(birth) if d.year), None)
+    if first and not _BORN.search(birth, 0, first.start):
+        about = _CIRCA.search(birth, 0, first.start)
+        place = about.start() if about else first.start
+        birth = f"{birth[:place]}born {birth[place:]}"
+    if not birth.startswith("born "):
+        birth = f"born {birth}"
+    return f"{birth} -- {death if death.startswith('died ') else 'died ' + death}"

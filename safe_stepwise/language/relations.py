@@ -102,7 +102,7 @@ def _nation_forms(nation: str) -> tuple[frozenset[str], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TriplePattern:
     """What a single-hop question asks; ``inverse`` when it names the tail, not the head."""
 
     subject: str
@@ -130,20 +130,20 @@ _NAME = re.compile(
 
 
 @lru_cache(maxsize=16384)
-def asked(question: str) -> Asked | None:
+def asked(question: str) -> TriplePattern | None:
     """What a single-hop question in plain words asks, or None when that is not known.
 
     >>> asked("Where was Ana Vorr born?")
-    Asked(subject='Ana Vorr', relation='place of birth', inverse=False)
+    TriplePattern(subject='Ana Vorr', relation='place of birth', inverse=False)
     >>> asked("How tall is Ana Vorr?") is None
     True
     """
     text = " ".join(question.split())
     if work := _WORK_BY.fullmatch(text):
         relation = _MADE[work[1].lower()] if work[1] else "cast member"
-        return Asked(work["x"] or work["y"], relation, inverse=True)
+        return TriplePattern(work["x"] or work["y"], relation, inverse=True)
     for relation, pattern in _PATTERNS:
         match = pattern.fullmatch(text)
         if match and _NAME.fullmatch(match["x"]):
-            return Asked(match["x"], relation)
+            return TriplePattern(match["x"], relation)
     return None

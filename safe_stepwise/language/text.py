@@ -32,6 +32,7 @@ _HONORIFIC = re.compile(
     rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE
 )
 _PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_QUALIFIER = re.compile(r"\s*\(([^()]*)\)\s*$")
 _NOT_WORD = re.compile(r"[^\w]+")
 _NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
@@ -91,6 +92,25 @@ def normal_name(name: str) -> str:
     return words_of(_HONORIFIC.sub("", bare))
 
 
+def qualifier(name: str) -> str:
+    """What a name says of itself in brackets at its end, as `words_of`; else "".
+
+    >>> qualifier("Ors Velt (painter)"), qualifier("Ors Velt")
+    ('painter', '')
+    """
+    match = _QUALIFIER.search(name)
+    return words_of(match[1]) if match else ""
+
+
+def without_qualifier(name: str) -> str:
+    """A name without the brackets at its end, as a sentence writes it.
+
+    >>> without_qualifier("Ors Velt (painter)")
+    'Ors Velt'
+    """
+    return _QUALIFIER.sub("", name)
+
+
 @lru_cache(maxsize=32768)
 def words_of(text: str) -> str:
     """Lower-case words separated by single spaces, without diacritics or punctuation.
@@ -100,6 +120,15 @@ def words_of(text: str) -> str:
     """
     plain = strip_diacritics(text).lower().replace("'", "")
     return _NOT_WORD.sub(" ", plain).strip()
+
+
+def has_words(text: str, words: str) -> bool:
+    """Whether words stand in a text in a row, both normalised alike; a part of a word is none.
+
+    >>> has_words("who led oru", "oru"), has_words("who led orunia", "oru")
+    (True, False)
+    """
+    return f" {words} " in f" {text} "
 
 
 @lru_cache(maxsize=16384)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from tqdm import tqdm
 
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
@@ -37,7 +37,6 @@ from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.progress import requests
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""

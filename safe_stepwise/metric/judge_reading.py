@@ -1,17 +1,18 @@
 """A judge's verdict, read from its reply: exactly, however the reply is dressed.
 
-Only JSON counts, and only one object of it in a reply: a fence, a thought or prose around it is
-passed over, ``incorrect`` is never found to hold ``correct``, and an object that the answer brought
-along, which a judge may quote, is refused.
+Only JSON counts, found as `store.replies` finds it, and only one object of it in a reply, outermost
+and unbroken: ``incorrect`` is never found to hold ``correct``, and an object that the answer
+brought along, which a judge may quote, is refused.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from safe_stepwise.store.replies import plain_key, read_reply
 
 LONGEST_REPLY = 20_000
 """Characters of a reply that is looked into."""
@@ -19,8 +20,6 @@ LONGEST_REPLY = 20_000
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-_THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=list)  # lenient on line breaks
 
 
 class VerdictError(ValueError):
@@ -40,7 +39,7 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """
     if len(text) > LONGEST_REPLY:
         raise VerdictError(f"it has more than {LONGEST_REPLY:,} characters")
-    found = _only_object(_THOUGHT.sub("", text))
+    found = _only_object(text)
     label, explanation = found.get("verdict"), found.get("explanation")
     said = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
     if said is None:
@@ -53,25 +52,22 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     return said, explanation.strip().encode("utf-8", "replace").decode("utf-8")
 
 
-def _only_object(text: str) -> dict[str, object]:
-    """The one JSON object at the top level of a text, keys in lower case."""
-    start = text.find("{")
-    if start == -1:
+def _only_object(text: str) -> dict[str, Any]:
+    """The one JSON object of a reply, be it in a list of its own, with plain keys."""
+    reply = read_reply(text)
+    # Not looked into any further: what is inside may be a quotation.
+    if any("{" in text for text in reply.around):
+        reasons = [broken.reason for broken in reply.broken]
+        doubled = next((reason for reason in reasons if reason.startswith("two values")), "")
+        malformed = "its JSON object is malformed or breaks off"
+        raise VerdictError(f"it holds {doubled}" if doubled else malformed)
+    found = reply.outermost(lambda value: isinstance(value, dict))
+    if not found:
         raise VerdictError("it holds no JSON object")
-    try:
-        pairs, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        # Not looked into any further: what is inside may be a quotation.
-        raise VerdictError("its JSON object is malformed or breaks off") from None
-    if "{" in text[end:]:
+    alone = [*reply.values, *(v[0] for v in reply.values if isinstance(v, list) and len(v) == 1)]
+    if len(found) > 1 or found[0] not in alone:
         raise VerdictError("it holds more than one JSON object")
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        name = key.strip().lower()
-        if name in found and found[name] != value:
-            raise VerdictError(f"it holds two values for {name[:40]!r}")
-        found[name] = value
-    return found
+    return {plain_key(key): value for key, value in found[0].items()}
 
 
 def _is_planted(explanation: str, data: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -50,6 +50,7 @@ def feedback_of(content: Content) -> Feedback:
     return Feedback(**content)
 
 
+_TRIPLE = ("head", "relation", "tail")
 _LISTS: Mapping[str, Callable[[Any], Any]] = {
     "aliases": str,
     "passages": passage_of,
@@ -88,16 +89,9 @@ def question_row(question: Question) -> Row:
             {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold}
             for p in question.passages
         ],
-        "supporting_facts": [
-            {"title": fact.title, "sentence": fact.sentence} for fact in question.supporting_facts
-        ],
-        "evidence": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail} for t in question.evidence
-        ],
-        "decomposition": [
-            {"question": hop.question, "answer": hop.answer, "passage": hop.passage}
-            for hop in question.decomposition
-        ],
+        "supporting_facts": _columns(question.supporting_facts, "title", "sentence"),
+        "evidence": _columns(question.evidence, *_TRIPLE),
+        "decomposition": _columns(question.decomposition, "question", "answer", "passage"),
     }
 
 
@@ -111,20 +105,8 @@ def label_row(label: Label) -> Row:
         "unverifiable": label.unverifiable,
         "noise_type": NOISE_TYPES.index(label.noise_type),
         "explanation": label.explanation,
-        "reasoning_path": [
-            {"head": t.head, "relation": t.relation, "tail": t.tail, "passage": t.passage}
-            for t in label.reasoning_path
-        ],
-        "knowledge_graph": [
-            {
-                "head": t.head,
-                "relation": t.relation,
-                "tail": t.tail,
-                "passage": t.passage,
-                "sentence": t.sentence,
-            }
-            for t in label.knowledge_graph
-        ],
+        "reasoning_path": _columns(label.reasoning_path, *_TRIPLE, "passage"),
+        "knowledge_graph": _columns(label.knowledge_graph, *_TRIPLE, "passage", "sentence"),
         "teacher": label.teacher,
     }
 
@@ -143,3 +125,7 @@ def label_of(content: Content) -> Label:
         tuple(map(triple_of, content["knowledge_graph"])),
         content["teacher"],
     )
+
+
+def _columns(nouns: Iterable[object], *names: str) -> list[Row]:
+    return [{name: getattr(noun, name) for name in names} for noun in nouns]

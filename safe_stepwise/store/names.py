@@ -13,8 +13,9 @@ from safe_stepwise.errors import UserError
 VERIFIED = "safe-verified-multihop"
 NOISE_LABELS = "safe-noise-labels"
 VERIFIER_STEPS = "safe-verifier-steps"
+SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 METRIC = "safe_stepwise"
-"""The five artifacts' repos; the adapter's is `adapter_repo`."""
+"""The artifacts' repos; the adapter's is `adapter_repo`."""
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
 """Folders of a release."""

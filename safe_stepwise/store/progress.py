@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from tqdm import tqdm
 
 AFTER_S = 1.0
-
-
-class Account(Protocol):
-    """What requests came to, as `safe_stepwise.engines.client` counts it."""
-
-    hits: int
-    answered: int
-    failed: int
-    owed: int
-    prompt: int
-    cached: int
-    completion: int
 
 
 def counts(done: int, cached: int, owed: int | str, **others: int) -> str:
@@ -32,25 +19,6 @@ def counts(done: int, cached: int, owed: int | str, **others: int) -> str:
     """
     said = {"done": done, "cached": cached, **others, "owed": owed}
     return " ".join(f"{name} {number}" for name, number in said.items())
-
-
-def requests(accounts: Iterable[Account]) -> str:
-    """How the requests of some accounts stand together."""
-    every = list(accounts)
-    done, cached, failed, owed = (
-        sum(getattr(account, name) for account in every)
-        for name in ("answered", "hits", "failed", "owed")
-    )
-    return f"requests: {counts(done, cached, owed, failed=failed)}"
-
-
-def requests_and_tokens(account: Account) -> str:
-    """How an account's requests stand, of which nobody knows how many will come, and the tokens."""
-    a, short = account, tqdm.format_sizeof
-    return (
-        f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
-        f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out"
-    )
 
 
 @contextmanager

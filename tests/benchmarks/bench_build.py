@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, positive, run, table
+from safe_stepwise.store.tables import table
+from scripts.cli import Parser, positive, run
 
 ROOT = Path(__file__).parents[2]
 SIZES = (10_000, 40_000, 167_454)

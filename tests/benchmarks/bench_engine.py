@@ -24,7 +24,8 @@ from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.records import Usage
-from scripts.cli import Parser, positive, run, table
+from safe_stepwise.store.tables import table
+from scripts.cli import Parser, positive, run
 
 IN_FLIGHT = (1, 64, 1024)
 WAYS = ("engine alone", "client, no cache", "client, new calls", "client, all stored")

@@ -33,7 +33,8 @@ from safe_stepwise.methods.generator import ROLE as GENERATES
 from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question
-from scripts.cli import Parser, positive, run, table
+from safe_stepwise.store.tables import table
+from scripts.cli import Parser, positive, run
 from tests.benchmarks.paper_profile import (
     GENERATOR_ERRORS,
     VERIFIER_ERRORS,

@@ -32,8 +32,9 @@ from safe_stepwise.engines.mock import MockEngine, PrefixCache
 from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Trajectory
+from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import CORRECT
-from scripts.cli import Parser, positive, run, table
+from scripts.cli import Parser, positive, run
 from tests.benchmarks.paper_profile import (
     GENERATOR_ERRORS,
     PAPER,

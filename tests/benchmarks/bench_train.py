@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, positive, run, table
+from safe_stepwise.store.tables import table
+from scripts.cli import Parser, positive, run
 from trainers.base_model import find_base
 from trainers.config import Filters, Recipe
-from trainers.rows import order
-from trainers.verifier import Data, read_data, train
+from trainers.data import Data, read_data
+from trainers.rows.tokens import order
+from trainers.run import train
 
 STEP = 8
 TOLERANCE = 1e-3

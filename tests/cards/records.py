@@ -1,6 +1,6 @@
 """What a run writes down, for the cards: a training, an evaluation of the loop, a measured quality.
 
-The training is one of SmolLM2 on two cores, as ``trainers.verifier`` wrote it; the quality is
+The training is one of SmolLM2 on two cores, as ``trainers.run`` wrote it; the quality is
 measured by the real code on verdicts that are said here.
 """
 

@@ -46,7 +46,6 @@ def run(code: str, home: Path, cwd: Path | None = None, **settings: str) -> Any:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return json.loads(ran.stdout.strip().splitlines()[-1])

@@ -25,14 +25,14 @@ from scripts import build_verified, build_verifier_steps
 from trainers.base_model import find_base
 from trainers.checkpoints import is_complete
 from trainers.config import Filters, Recipe
+from trainers.data import read_data
 from trainers.merging import merge
-from trainers.rows import check_masks
-from trainers.verifier import read_data, train
+from trainers.rows.tokens import check_masks
+from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,10 +130,8 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + PATIENCE_S
     while not is_complete(work / "checkpoint-2"):
         assert process.poll() is None
-        assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -164,7 +162,7 @@ def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path:
         [sys.executable, "-m", *launch, sys.executable, "-m", "scripts.train_verifier",
          *_options(shared)],
         cwd=ROOT, env={**os.environ, **told},
-        capture_output=True, text=True, timeout=PATIENCE_S,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     record = json.loads((shared.output / "training.json").read_text())

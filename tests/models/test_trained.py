@@ -17,8 +17,9 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
 from trainers.config import Recipe
-from trainers.rows import open_rows, tokenize
-from trainers.verifier import train
+from trainers.rows.tokens import tokenize
+from trainers.rows.verifier import VERIFIER, open_rows
+from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 pytest.importorskip("vllm", reason="no vLLM here: `make test-vllm` runs the model tests")
@@ -112,7 +113,9 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
     from safe_stepwise.engines.weights import find_model
 
     _, rows = open_rows(recipe.dataset, "train", recipe.filters)
-    examples, _ = tokenize(rows[:8], Chat.load(find_model(Model(str(model_folder)))))
+    examples, _ = tokenize(
+        rows[:8], Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check
+    )
     nf4 = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from builders.steps.questions import open_verified, prepared, rows
+from builders.verified.teachers.choice import known_teacher
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps, refine_verifier_steps
-from scripts.step_maker import known_maker
 from tests.makers.plausible import PlausibleMaker
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Pair, Truth
@@ -195,7 +195,7 @@ def test_a_server_that_is_not_there_is_a_mistake(verified: Path, tmp_path: Path)
 
 def test_a_teacher_that_is_not_known() -> None:
     with pytest.raises(UserError, match="annotations"):
-        known_maker("annotation")
+        known_teacher("annotation")
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

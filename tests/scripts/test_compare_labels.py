@@ -11,10 +11,12 @@ import pytest
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.build import build
 from builders.verified.collect import Build
+from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from cards.cards import CARDS
+from evaluators.labels.published import comparison, read_published
 from safe_stepwise.errors import UserError
 from scripts import compare_labels
-from scripts.build_verified import CARDS
 
 ROOT = Path(__file__).parents[2]
 SPEC = "rows=80,seed=31337,noise=0.5"
@@ -120,8 +122,8 @@ def test_it_ends_in_order(built: Path, tmp_path: Path) -> None:
 
 
 def test_perfect_agreement(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ((_, found),) = compare_labels.built(built)
-    rows = [{"id": row.question.id, "unverifiable": row.unverifiable} for row in found]
+    ((_, found),) = labelled(built)
+    rows = [{"id": question.id, "unverifiable": label.unverifiable} for question, label in found]
     published = write(tmp_path / "published.jsonl", list(rows))
     compare_labels.main(["--verified", str(built), "--published", str(published)])
     printed = capsys.readouterr().out
@@ -167,10 +169,10 @@ def test_a_folder_of_rows_is_verified(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_benchmark_without_published_labels_is_left_out(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ((_, found),) = compare_labels.built(built)
+    ((_, found),) = labelled(built)
     rows = list(found)
-    published = {row.question.id: row.unverifiable for row in rows}
-    table = compare_labels.comparison({"synthetic": rows, "other": []}, published)
+    published = {question.id: label.unverifiable for question, label in rows}
+    table = comparison({"synthetic": rows, "other": []}, published)
     assert {row[0] for row in table} == {"synthetic"}
     assert "left out: other: " in capsys.readouterr().out
 
@@ -232,21 +234,21 @@ def test_published_labels_that_are_not_text(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="labels"):
-        compare_labels.read_published(file)
+        read_published(file)
 
 
 def test_a_line_separator_within_a_row_is_no_new_line(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
     row = {"id": "1", "question": "Who\u2028was it?\x85", "unverifiable": True}
     file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert compare_labels.read_published(file) == {"1": True}
+    assert read_published(file) == {"1": True}
 
 
 @pytest.mark.parametrize("truth", ["nonsense", None, 3])
 def test_a_truth_that_is_no_noise_type(tmp_path: Path, truth: object) -> None:
     file = write(tmp_path / "labels.jsonl", [{"id": "1", "truth": truth}])
     with pytest.raises(UserError, match=r"labels\.jsonl:1"):
-        compare_labels.read_published(file)
+        read_published(file)
 
 
 def test_disagreements_that_cannot_be_written(built: Path, tmp_path: Path) -> None:

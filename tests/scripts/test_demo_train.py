@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from evaluators.verifier.page import SHOWN
+from evaluators.verifier.page import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
-from scripts.demo_train import RECIPE, forget_stale, main, margins
+from scripts.demo_train import RECIPE, forget_stale, main
 from trainers.config import read_recipe
-from trainers.rows import fingerprint, open_rows
+from trainers.rows.base import fingerprint
+from trainers.rows.verifier import open_rows
 
 
 def test_it_says_what_to_run_first(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from builders.steps.composition import Composition
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
-from scripts import refine_verifier_steps, regenerate
-from scripts.manifest import read_manifest
-from scripts.regenerate import LOCK
+from safe_stepwise.store.names import LOCK
+from scripts import refine_verifier_steps, regenerate, release_datasets
+from scripts.release_datasets import KNOWN
 from tests.makers.plausible import PlausibleMaker
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
@@ -50,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regenerate, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -87,9 +89,9 @@ def test_refined_rows_come_from_a_file_beside_the_manifest(
 
 def test_refined_rows_without_a_number_are_all_of_the_file(manifest: Path) -> None:
     manifest.write_text(MANIFEST.replace("  refined: 0", "  refined_from: a.jsonl"))
-    steps = read_manifest(manifest).verifier_steps
+    steps = read_manifest(manifest, KNOWN).verifier_steps
     assert steps is not None
-    assert (steps.refined_from, steps.composition.refined) == (manifest.parent / "a.jsonl", None)
+    assert (steps.refined_from, steps.refined) == (manifest.parent / "a.jsonl", None)
 
 
 def test_the_maker_gets_the_options_and_is_checked_before_any_work(
@@ -103,17 +105,25 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
             closed.append(self.name)
 
     seen: list[Any] = []
+    asked: list[Any] = []
     closed: list[str] = []
+
+    def teacher(spec: str, **options: Any) -> type[AnnotationsTeacher]:
+        asked.append((spec, options))
+        return AnnotationsTeacher
 
     def known(*what: Any, **options: Any) -> PlausibleMaker:
         seen.append((what, options))
         return Broken()
 
-    monkeypatch.setattr(regenerate, "known_maker", known)
+    monkeypatch.setattr(release_datasets, "known_maker", known)
+    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
-    assert seen == [(("annotations", 4), {"cache": Path("here.sqlite"), "in_flight": 3})]
+    assert seen == [((AnnotationsTeacher, 4), {})]
+    named = [one for one in asked if "where" not in one[1]]  # not only looked at
+    assert named == 3 * [("annotations", {"cache": Path("here.sqlite"), "in_flight": 3})]
     assert closed  # what was opened to look
     assert not (tmp_path / "out" / "datasets" / "safe-verified-multihop").exists()
 
@@ -121,7 +131,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regenerate, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")
@@ -130,12 +140,12 @@ def test_steps_that_the_manifest_does_not_name(
 
 
 def test_the_papers_composition_is_a_manifest() -> None:
-    manifest = read_manifest(RELEASES / "paper.yaml")
+    manifest = read_manifest(RELEASES / "paper.yaml", KNOWN)
     assert manifest.version == "v1.0.0"
     assert manifest.evaluation_size == 1_000
     assert len(manifest.builds) == 6
     assert manifest.verifier_steps is not None
-    assert manifest.verifier_steps.composition == Composition(
+    assert Composition(**manifest.verifier_steps.composition) == Composition(
         rows=11_515,
         questions=5_060,
         ideal=0.339,
@@ -149,7 +159,7 @@ def test_the_papers_composition_is_a_manifest() -> None:
 
 
 def test_the_demo_has_steps() -> None:
-    steps = read_manifest(RELEASES / "demo.yaml").verifier_steps
+    steps = read_manifest(RELEASES / "demo.yaml", KNOWN).verifier_steps
     assert steps is not None
     assert steps.teacher == "annotations"
 
@@ -178,5 +188,5 @@ def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expe
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest)
+        read_manifest(manifest, KNOWN)
     assert "small.yaml" in str(caught.value)

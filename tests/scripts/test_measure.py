@@ -9,9 +9,9 @@ import pytest
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from cards.cards import CARDS
 from safe_stepwise.errors import UserError
 from scripts import compare_derivations, measure_checker
-from scripts.build_verified import CARDS
 
 
 def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +24,7 @@ def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_folder_without_a_build_is_a_user_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="give the --output of a build"):
+    with pytest.raises(UserError, match="give the --output of build_verified"):
         measure_checker.main(["--verified", str(tmp_path)])
 
 
@@ -38,7 +38,7 @@ def test_wordings_that_are_none(tmp_path: Path, content: str | None) -> None:
 
 
 def test_derivations_of_real_questions(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = compare_derivations.measured(real_data)
+    rows = compare_derivations.of_hotpotqa(real_data)
     assert rows[0][:2] == ("all", 389)
     _, number, passages, triples, _ = rows[2]
     assert int(str(number)) >= 370

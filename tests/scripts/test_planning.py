@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from releases.planning import Cost, Speed, expectations
 from safe_stepwise.errors import UserError
 from scripts import regenerate
-from scripts.planning import Part, Speed, assumed_speed
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
 
@@ -17,7 +17,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_hours_are_those_of_the_speeds() -> None:
-    part = Part("x", 1, calls=9, prompt=9, computed=3600, reply=7200, trained=36_000)
+    part = Cost("x", 1, calls=9, prompt=9, computed=3600, reply=7200, trained=36_000)
     assert part.hours(Speed(prompt=1, reply=2, train=10)) == 1 + 1 + 1
 
 
@@ -36,7 +36,7 @@ def test_the_papers_release_is_foreseen(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_faster_gpus_take_fewer_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paper = str(RELEASES / "paper.yaml")
-    fast = {name: 10 * value for name, value in vars_of(assumed_speed()).items()}
+    fast = {name: 10 * value for name, value in expectations()["gpu"].items()}
     options = [f"--gpu-{name}={value:.0f}" for name, value in fast.items()]
     slow = told(capsys, paper, "--output", str(tmp_path))
     quick = told(capsys, paper, "--output", str(tmp_path), *options)
@@ -64,10 +64,6 @@ def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:
     file.write_text(f"version: v1.0.0\nseed: 1\nbuilds:\n  - {entry}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"builds\[0\]\.input: gone\.jsonl is not here; .*rows"):
         regenerate.main([str(file), "--output", str(tmp_path / "out"), "--dry-run"])
-
-
-def vars_of(speed: Speed) -> dict[str, float]:
-    return {name: getattr(speed, name) for name in Speed.__dataclass_fields__}
 
 
 def test_what_is_still_owed_is_told_and_stops_the_real_run(

@@ -58,7 +58,6 @@ def command(
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
     )
 
 
@@ -108,7 +107,7 @@ def test_a_killed_push_is_completed_and_the_release_loads_by_its_tag(
         text=True,
     )
     with hub.failing(Fault("commit", 3, "lost", then=process.kill)):
-        killed, _ = process.communicate(timeout=120)
+        killed, _ = process.communicate()
     assert process.returncode == -9, killed
     assert not any(repo.tags for repo in hub.store.repos.values())
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
-from scripts import cli, demo, regenerate
-from scripts.regenerate import LOCK, read_manifest
+from safe_stepwise.store.names import LOCK
+from scripts import cli, demo, regenerate, release_datasets
+from scripts.release_datasets import KNOWN
 
 MANIFEST = """\
 version: v0.1.0
@@ -84,7 +86,7 @@ def test_an_interrupted_release_goes_on(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"
-    real = regenerate.build
+    real = release_datasets.build
 
     def stopped(plan: object, cards: object) -> object:
         if plan.split == "validation":  # type: ignore[attr-defined]
@@ -92,7 +94,7 @@ def test_an_interrupted_release_goes_on(
         return real(plan, cards)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(regenerate, "build", stopped)
+        patch.setattr(release_datasets, "build", stopped)
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert not (output / LOCK).exists()
@@ -143,13 +145,13 @@ def test_a_bad_manifest_names_file_and_key(
 ) -> None:
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest)
+        read_manifest(manifest, KNOWN)
     assert "small.yaml" in str(caught.value) or "version" in old
 
 
 def test_a_manifest_may_leave_out_the_size_of_the_sample(manifest: Path) -> None:
     manifest.write_text(MANIFEST.replace("evaluation_size: 10\n", ""), encoding="utf-8")
-    assert read_manifest(manifest).evaluation_size == 1_000
+    assert read_manifest(manifest, KNOWN).evaluation_size == 1_000
 
 
 def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from releases.manifest import read_manifest
+from releases.parts import Made
 from safe_stepwise.errors import UserError
-from scripts import regenerate, release_parts
-from scripts.manifest import read_manifest
-from scripts.regenerate import LOCK
+from safe_stepwise.store.names import LOCK
+from scripts import regenerate, release_models
+from scripts.release_datasets import KNOWN
 
 MANIFEST = """
 version: v0.2.0
@@ -43,7 +45,7 @@ def made(manifest: Path, output: Path, **options: Any) -> tuple[str, dict[str, A
 
 def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_path: Path) -> None:
     said, lock = made(manifest, tmp_path / "out", skip_training=True)
-    same = filecmp.dircmp(release_parts.SPACE, tmp_path / "out" / "space", ignore=["__pycache__"])
+    same = filecmp.dircmp(release_models.SPACE, tmp_path / "out" / "space", ignore=["__pycache__"])
     assert not same.left_only + same.right_only + same.diff_files
     assert "adapter: left out (--skip-training)" in said
     assert lock["skipped"] == ["adapter"]
@@ -74,12 +76,12 @@ def test_what_was_left_out_is_made_by_the_next_run(
     made(manifest, tmp_path / "out", skip_training=True)
     asked = []
 
-    def trained(*what: Any) -> str:
+    def trained(*what: Any) -> Made:
         asked.append(what)
-        return "trained"
+        return Made("trained")
 
-    monkeypatch.setattr(regenerate, "make_adapter", trained)
-    monkeypatch.setattr(regenerate, "check_training", lambda recipe: None)
+    monkeypatch.setattr(release_models, "_adapter", trained)
+    monkeypatch.setattr(release_models, "_check_training", lambda recipe: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1
@@ -127,8 +129,8 @@ def test_a_bad_section_names_file_and_key(
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     if expected is None:
-        assert read_manifest(manifest).recipe is None
+        assert read_manifest(manifest, KNOWN).adapter is None
         return
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest)
+        read_manifest(manifest, KNOWN)
     assert "small.yaml" in str(caught.value)

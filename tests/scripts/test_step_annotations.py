@@ -14,7 +14,7 @@ from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Hop, Label, Passage, Question, Step
 from safe_stepwise.store.codec import label_row, question_row
-from scripts.step_annotations import with_annotations
+from scripts.evaluate_verifier import with_annotations
 
 PASSAGES = tuple(
     Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9))

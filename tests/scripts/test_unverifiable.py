@@ -17,9 +17,10 @@ from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, Recipe
-from trainers.plus import train_rows
-from trainers.rows import Example, fingerprint
-from trainers.verifier import _joined
+from trainers.data import train_rows
+from trainers.record import joined_of
+from trainers.rows.base import fingerprint
+from trainers.rows.tokens import Example
 
 SET = "safe-verifier-steps"
 
@@ -88,7 +89,7 @@ def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
     assert (source.name, joined.source.about["unverifiable"]) == (SET, True)
     assert joined.sha256 == fingerprint(rows[len(alone) :])
     dropped = [Example(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
-    told = _joined(joined, dropped)
+    told = joined_of(joined, dropped)
     assert (told["rows"], told["sha256"]) == (joined.rows - 1, joined.sha256)
     assert (told["unverifiable"], told["teacher"][:7]) == (True, "openai:")
     ideal = {"origins": ("ideal",)}

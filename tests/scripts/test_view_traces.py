@@ -73,7 +73,7 @@ def test_a_wrong_line_is_one_line_and_status_2(folder: Path) -> None:
     with (folder / TRAJECTORIES).open("a") as file:
         file.write('{"benchmark": "musique"\n')
     command = [sys.executable, "-m", "scripts.view_traces", str(folder)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr.startswith(f"error: {folder / TRAJECTORIES}, line 3: cannot be read")

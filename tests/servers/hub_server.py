@@ -110,7 +110,7 @@ class HubServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = self._server.force_exit = True
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     @property
@@ -142,7 +142,6 @@ class HubServer:
             cwd=home,
             capture_output=True,
             text=True,
-            timeout=120,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return json.loads(ran.stdout.strip().splitlines()[-1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import random
 import socket
 import struct
@@ -34,7 +35,8 @@ class MockServer:
     ``reply`` makes the text for a request body. Of the calls a share ``fault_rate`` goes wrong,
     drawn from a seeded sequence; ``latency`` and ``retry_after`` (what a 429 asks for) are in
     seconds; ``hang`` lasts until the client gives up. With ``status`` every call gets that error,
-    with ``raw`` everything is answered by these bytes.
+    with ``raw`` everything is answered by these bytes. Calls after the first ``last`` hang: however
+    fast the machine is, a client that is to be killed can't be done before.
     """
 
     reply: Callable[[Mapping[str, Any]], str]
@@ -44,6 +46,7 @@ class MockServer:
     seed: int = 0
     latency: float = 0.0
     retry_after: float = 0.0
+    last: float = math.inf
     status: int = 0
     raw: bytes | None = None
     key: str | None = None
@@ -55,6 +58,7 @@ class MockServer:
     """The same of those whose response was written to the end."""
     faulted: Counter[str] = field(default_factory=Counter)
     """Faults by kind."""
+    calls: int = 0
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
     port: int = 0
@@ -65,12 +69,12 @@ class MockServer:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
         self._thread.start()
-        assert ready.wait(10)
+        assert ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     @property
@@ -120,6 +124,9 @@ class MockServer:
         self.asked[name] += 1
         if self.keep_bodies:
             self.bodies.append(body)
+        self.calls += 1
+        if self.calls > self.last:
+            await asyncio.sleep(3600)
         if self.latency:
             await asyncio.sleep(self.latency)
         if self.status:

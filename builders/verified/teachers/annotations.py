@@ -14,12 +14,12 @@ from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
-from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, name_alikes
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import also_named, ground
-from safe_stepwise.language.mentions import is_about
-from safe_stepwise.language.namesakes import extended, told_apart
+from safe_stepwise.language.mentions import is_about, titles_of
+from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import NoiseType, Question, Triple
 
 _EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
@@ -61,15 +61,10 @@ class AnnotationsTeacher:
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Names under which the hops speak of a gold passage's subject mean that subject."""
-        texts = [read(passage) for _, passage in question.gold]
         named = [question.answer]
         if not _has_only_facts(question):
             named += [name for triple in triples for name in (triple.head, triple.tail)]
-        same = {}
-        for name in dict.fromkeys(name for name in named if not as_date(name)):
-            about = [text.title for text in texts if is_about(text, name)]
-            if len(about) == 1 and about[0] != name:
-                same[name] = about[0]
+        same = titles_of(named, question.gold)
         same.update(_renamed([hop.triple for hop in annotated_hops(question)]))
         return same
 

@@ -12,7 +12,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,19 +22,24 @@ from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
+from safe_stepwise.engines.base import (
+    Completion,
+    Engine,
+    EngineError,
+    Message,
+    Request,
+    Sampling,
+)
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Account, Client
+from safe_stepwise.engines.client import Account, Client, requests_and_tokens
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.open import open_engine
 from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.progress import requests_and_tokens
 
 EXTRACT = prompts.load("verification/extract")
 GLEAN = prompts.load("verification/glean")
@@ -42,15 +47,12 @@ RESOLVE = prompts.load("verification/resolve")
 PATH = prompts.load("verification/path")
 PROMPTS_DIGEST = prompts.digest(EXTRACT, GLEAN, RESOLVE, PATH)
 
-IN_FLIGHT = 256
-"""Requests under way at a time: what keeps one vLLM replica busy."""
-
 READING = Sampling(max_tokens=4096)
 JUDGING = Sampling(max_tokens=1024)
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class About:
     """What there is to know of an engine without running it."""
 
     name: str
@@ -62,13 +64,14 @@ class _About:
 class LLMTeachers:
     """Makes the teacher of each question; all share one client a process.
 
-    ``spec`` names an engine (``safe_stepwise.open``), ``cache`` the file of replies.
-    Picklable, so that any executor can carry it to its workers.
+    ``spec`` names an engine, ``opener`` opens it (``safe_stepwise.open``), ``cache`` is the file of
+    replies. Picklable, so that any executor can carry it to its workers.
     """
 
     spec: str
     cache: Path
-    in_flight: int = IN_FLIGHT
+    opener: Callable[[str], Engine]
+    in_flight: int = client.IN_FLIGHT
 
     own_processes = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
@@ -76,24 +79,24 @@ class LLMTeachers:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self._engine.name} prompts {PROMPTS_DIGEST[:12]}"
+        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}"
 
     @property
     def identity(self) -> str:
         """Everything that can change a label."""
-        return identity([self._engine.identity, PROMPTS_DIGEST])
+        return identity([self.about.identity, PROMPTS_DIGEST])
 
     @property
     def simulated(self) -> bool:
         """Whether no model answers, only annotations or a script."""
-        return self._engine.simulated
+        return self.about.simulated
 
     @functools.cached_property
-    def _engine(self) -> _About:
+    def about(self) -> About:
         """Looked up once: to know a folder of weights by its content takes a while."""
-        engine = open_engine(self.spec)
+        engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
-        return _About(engine.name, {**engine.identity, "code": code}, engine.simulated)
+        return About(engine.name, {**engine.identity, "code": code}, engine.simulated)
 
     @property
     def client(self) -> Client:
@@ -101,7 +104,7 @@ class LLMTeachers:
         with _ONE_CLIENT:
             if self not in _CLIENTS:
                 cache = ResponseCache(_own(self.cache))
-                _CLIENTS[self] = Client(open_engine(self.spec), cache, self.in_flight, client.TRIES)
+                _CLIENTS[self] = Client(self.opener(self.spec), cache, self.in_flight, client.TRIES)
             return _CLIENTS[self]
 
     def __call__(self) -> LLMTeacher:

@@ -1,19 +1,18 @@
-"""What a model replied, read as far as it can be: JSON, JSON amid prose, JSON that breaks off.
+"""What a teacher replied, read as far as it can be: triples, groups of names, a path.
 
-Every reply falls into one class, which is counted: ``clean`` (JSON of the form that was asked
-for), ``salvaged`` (such pieces found in something else), ``unreadable``. A reply is data: nothing
-in it is evaluated, and the time to read it grows with its length only.
+`store.replies` finds the JSON. Every reply falls into one class, which is counted: ``clean`` (JSON
+of the form that was asked for), ``salvaged`` (such pieces found in something else), ``unreadable``.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from safe_stepwise.records import NOISE_TYPES, NoiseType, Triple
+from safe_stepwise.store.replies import ReplyError, read_reply
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
@@ -22,11 +21,6 @@ LONGEST_NAME = 300
 MOST_TRIPLES = 200
 """Triples of one reply: 100 words state some 30; more is a model that repeats itself."""
 
-# Possessive throughout, like the reader of feedback: what stands in braces without further braces.
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
-_OBJECT = re.compile(rf"\{{(?:[^{{}}\[\]\"]++|{_STRING})*+\}}", re.DOTALL)
-_LIST = re.compile(rf"\[(?:[^{{}}\[\]\"]++|{_STRING})*+\]", re.DOTALL)
-_FENCE = re.compile(r"^\s*```\w*\s*(.*?)\s*(?:```\s*)?$", re.DOTALL)
 _HEADS = ("head", "subject", "source")
 _RELATIONS = ("relation", "predicate", "property")
 _TAILS = ("tail", "object", "target")
@@ -61,13 +55,7 @@ def read_triples(text: str) -> Triples:
     >>> read_triples('Sure! [["Oru", "country", "Marn"], ["Oru", "popul').triples
     (Triple(head='Oru', relation='country', tail='Marn', passage=None, sentence=None),)
     """
-    whole = _whole(text)
-    listed = _listed(whole, "triples")
-    kind: ReplyClass = "clean"
-    if listed is None:
-        listed, kind = [v for v in _pieces(text) if _is_triple_like(v)], "salvaged"
-        if not listed:
-            raise UnreadableReply(_description(text))
+    listed, kind = _listed(text, "triples", _is_triple_like)
     found = [_triple(value) for value in listed]
     kept = dict.fromkeys(triple for triple in found if triple is not None)
     triples = tuple(kept)[:MOST_TRIPLES]
@@ -81,12 +69,7 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
     >>> read_groups('{"groups": [["USA", "United States"], ["Oru"]]}')
     ((('USA', 'United States'),), 'clean')
     """
-    listed = _listed(_whole(text), "groups")
-    kind: ReplyClass = "clean"
-    if listed is None:
-        listed, kind = [v for v in _pieces(text) if isinstance(v, list) and v], "salvaged"
-        if not listed:
-            raise UnreadableReply(_description(text))
+    listed, kind = _listed(text, "groups", _is_innermost_list)
     groups = (
         tuple(dict.fromkeys(name for name in group if isinstance(name, str)))
         for group in listed
@@ -101,16 +84,16 @@ def read_path(text: str) -> Path:
     >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
     (2, 1)
     """
-    whole = _whole(text)
-    kind: ReplyClass = "clean"
-    if not (isinstance(whole, dict) and "verdict" in whole):
-        kind = "salvaged"
-        found = [v for v in _objects_amid(text) if "verdict" in v]
-        if not found:
-            raise UnreadableReply(_description(text))
-        if any(v != found[0] for v in found):
-            raise UnreadableReply("two different verdicts")
-        whole = found[0]
+    reply = read_reply(text)
+    try:
+        found = reply.answers("verdict", "path", "explanation")
+    except ReplyError:
+        found = []
+    if not found:
+        raise UnreadableReply(why_unreadable(text))
+    whole = found[0]
+    if any(other != whole for other in found):
+        raise UnreadableReply("two different verdicts")
     given = whole["verdict"]
     verdict = (
         (given if isinstance(given, str) else "")
@@ -127,8 +110,8 @@ def read_path(text: str) -> Path:
     return Path(
         steps=tuple(_step(step) for step in steps),
         verdict=next(name for name in NOISE_TYPES if name == verdict),
-        explanation=_one_line(whole.get("explanation")),
-        kind=kind,
+        explanation=one_line(whole.get("explanation")),
+        kind="clean" if reply.is_clean and whole == reply.values[0] else "salvaged",
     )
 
 
@@ -145,55 +128,33 @@ def _step(value: Any) -> int | Triple:
     return triple
 
 
-def _whole(text: str) -> Any:
-    """The reply as one JSON value, without a code fence around it, or None."""
-    fenced = _FENCE.match(text)
-    try:
-        return json.loads(fenced[1] if fenced else text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _listed(whole: Any, key: str) -> list[Any] | None:
-    """The list that was asked for: under its key, or bare."""
-    value = whole.get(key) if isinstance(whole, Mapping) else whole
-    return value if isinstance(value, list) else None
-
-
-def _pieces(text: str) -> Iterator[Any]:
-    """Innermost objects and lists of a text, as far as they are JSON."""
-    spans = sorted(
-        (match.start(), match[0]) for form in (_OBJECT, _LIST) for match in form.finditer(text)
-    )
-    for _, piece in spans:
-        try:
-            yield json.loads(piece, strict=False)
-        except ValueError:
-            continue
-
-
-_SPOKEN = re.compile(
-    rf"\{{(?:[^{{}}\[\]\"]++|{_STRING}|\[(?:[^{{}}\[\]\"]++|{_STRING}|"
-    rf"[\[{{](?:[^{{}}\[\]\"]++|{_STRING})*+[\]}}])*+\])*+\}}",
-    re.DOTALL,
-)
-"""An object whose values may be lists (of lists or objects): what a path is amid prose."""
-
-
-def _objects_amid(text: str) -> Iterator[dict[str, Any]]:
-    for match in _SPOKEN.finditer(text):
-        try:
-            value = json.loads(match[0], strict=False)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            yield value
+def _listed(
+    text: str, key: str, is_piece: Callable[[Any], bool]
+) -> tuple[list[Any], Literal["clean", "salvaged"]]:
+    """The list that was asked for, under its key or bare; else the pieces that stand in a reply."""
+    reply = read_reply(text)
+    whole = reply.values[0] if reply.is_clean else None
+    listed = whole.get(key) if isinstance(whole, Mapping) else whole
+    if isinstance(listed, list):
+        return listed, "clean"
+    pieces = reply.outermost(is_piece)
+    if not pieces:
+        raise UnreadableReply(why_unreadable(text))
+    return pieces, "salvaged"
 
 
 def _is_triple_like(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) in (3, 4) and all(isinstance(v, str) for v in value[:3])
     return isinstance(value, dict) and any(key in value for key in _HEADS)
+
+
+def _is_innermost_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and not any(map(_is_nested, value))
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _triple(value: Any) -> Triple | None:
@@ -221,21 +182,22 @@ def _name(value: Any) -> str:
     """A name as one line; empty for what can be none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    name = _one_line(value).replace("_", " ").strip()
+    name = one_line(value).replace("_", " ").strip()
     return name if len(name) <= LONGEST_NAME else ""
 
 
-def _one_line(value: Any) -> str:
+def one_line(value: Any) -> str:
+    """Text of a reply on one line, as UTF-8 can hold it."""
     text = "" if value is None else str(value)
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
 
 
 def _short(text: str) -> str:
-    return _one_line(text)[:60]
+    return one_line(text)[:60]
 
 
-def _description(text: str) -> str:
-    """What an unreadable reply is, for the row's explanation."""
+def why_unreadable(text: str) -> str:
+    """What an unreadable reply is, in one clause."""
     if not text.strip():
         return "it is empty"
     if "{" in text or "[" in text:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from builders.verified.teachers import Proposal
+from safe_stepwise.checking.plans import DESCRIBED, NAMES
 from safe_stepwise.graphs.comparisons import operation
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import stated_dates
@@ -27,10 +28,8 @@ _COMPARED_DATES = (
     ("inception", re.compile(r"\b(?:founded|formed|established|opened|built)\b", re.IGNORECASE)),
 )
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
-_SHARED = "names"
 _SHORT_WORD = 3
 _COMMON = word_list("common_nouns") | word_list("sorts")
-_DESCRIBED = "is described as"
 
 
 def compares(question: Question) -> bool:
@@ -52,7 +51,7 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
     titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
     for name, (written, sentence) in names_in(passage).items():
         if normal_name(name) not in titles and all(name in names_in(other) for other in others):
-            found.append(Triple(passage.title, _SHARED, written, number, sentence))
+            found.append(Triple(passage.title, NAMES, written, number, sentence))
     return tuple(found)
 
 
@@ -61,7 +60,7 @@ def _named(text: Text, number: int, names: list[str]) -> Iterator[Triple]:
         start = first_mention(text, name)
         if start is not None:
             words = re.split(r" ?[.,;:()] ", text.clean[:start])[-1].split()
-            relation = " ".join(words[-6:]) or _SHARED
+            relation = " ".join(words[-6:]) or NAMES
             yield Triple(text.title, relation, name, number, text.sentence_at(start))
 
 
@@ -75,7 +74,7 @@ def _named_in_part(
         telling = [w for w in words if len(w) > _SHORT_WORD and w not in _COMMON]
         if telling and first_mention(text, title) is None:
             place = text.clean.find(f" {telling[-1]} ") + 1
-            yield Triple(text.title, _SHARED, title, number, text.sentence_at(place))
+            yield Triple(text.title, NAMES, title, number, text.sentence_at(place))
 
 
 def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
@@ -88,7 +87,7 @@ def _description(question: Question, number: int, passage: Passage) -> Iterator[
             told = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
             words = " ".join(told.split()[:12]).rstrip(".,;")
             if normal_name(words) != normal_name(passage.title):
-                yield Triple(passage.title, _DESCRIBED, words, number, fact.sentence)
+                yield Triple(passage.title, DESCRIBED, words, number, fact.sentence)
 
 
 def _compared_date(question: str) -> str:
@@ -103,7 +102,7 @@ def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     relation = _compared_date(question.question)
     if compares(question):
         dated = [triple for title in titles for triple in graph.find(title, relation)]
-        told = [graph.find(title, _DESCRIBED)[:1] for title in titles]
+        told = [graph.find(title, DESCRIBED)[:1] for title in titles]
         path = dated if len(dated) == len(titles) else [t for found in told for t in found]
         return Proposal(tuple(path), "none", "")
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]

@@ -17,9 +17,11 @@ from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
+from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified, prepared, rows
-from builders.steps.refinement import REFINED, Refinement, line_of, read_refined, refine
+from builders.steps.refined import REFINED, line_of, read_refined
+from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
 from builders.steps.statistics import StepStatistics
 from cards import verifier_steps as card
@@ -266,10 +268,13 @@ def test_only_what_failed_is_asked_again(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that ended short, its work kept: some chunks hold refusals that are still owed."""
-    monkeypatch.setattr(client, "TRIES", 1)
     truth = Truth(asked_of(verified))
     plan = StepsBuild(verified, tmp_path / "out", Composition(100_000), workers=2)
-    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server:
+    with (
+        MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server,
+        monkeypatch.context() as impatient,
+    ):
+        impatient.setattr(client, "TRIES", 1)
         maker = ModelMaker(server.spec, tmp_path / "one.sqlite")
         with pytest.raises(UserError, match="rows are wanted, but only"):
             build(plan, maker, card.files)

@@ -12,8 +12,9 @@ import pytest
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
-from builders.steps.injection import Injector, inject, meant_and_found, wordings
+from builders.steps.injection import inject, meant_and_found, wordings
 from builders.steps.making import AnnotationsMaker
+from builders.steps.proposals import Injector
 from builders.steps.rows import Made, StepRow
 from builders.steps.trajectories import TrajectoryError, checked
 from builders.synthetic import generate, parse_spec
@@ -180,7 +181,7 @@ def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
 
 def test_proposals_fit_the_position() -> None:
     checker, ideal = a_trajectory()
-    injector = Injector(checker, ideal, 0, wordings())
+    injector = Injector(checker.claims, 0, wordings())
     last = len(ideal)
     assert not list(injector.propose("Redundancy", 1))
     assert not list(injector.propose("Contradictory", last))

@@ -16,17 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.steps.choice import known_maker
 from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker as Maker
-from builders.steps.model import (
-    Target,
-    applicable,
-    follows_plan,
-    gives_away,
-    injection_request,
-    targets,
-    trajectory_request,
-)
+from builders.steps.model import injection_request, trajectory_request
 from builders.steps.replies import (
     StepRefused,
     as_step,
@@ -36,20 +29,23 @@ from builders.steps.replies import (
     read_trajectory,
 )
 from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
 from builders.steps.trajectories import TrajectoryError, trusted
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from builders.verified.verification import verify
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
+from safe_stepwise.open import open_engine
 from safe_stepwise.records import Step, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
-from scripts.step_maker import known_maker
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, Pair, Reply, Truth, careless, said
 
@@ -67,6 +63,10 @@ def pairs() -> tuple[Pair, ...]:
     return tuple(found.values())
 
 
+def asking(spec: str, folder: Path) -> LLMTeachers:
+    return LLMTeachers(spec, folder / "cache.sqlite", open_engine)
+
+
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[..., tuple[list[Made], Counter[str]]]:
     """Make the steps of questions with a server that replies in a given way."""
@@ -81,7 +81,7 @@ def made(tmp_path: Path) -> Callable[..., tuple[list[Made], Counter[str]]]:
     ) -> tuple[list[Made], Counter[str]]:
         with MockServer(reply, **server) as running:
             cache = tmp_path / f"{next(number)}.sqlite"
-            maker = Maker(running.spec, cache, in_flight=in_flight, errors=errors)
+            maker = Maker(LLMTeachers(running.spec, cache, open_engine, in_flight), errors=errors)
             try:
                 return maker.make_all(questions), Counter(maker.replies)
             finally:
@@ -162,7 +162,7 @@ def test_rows_are_the_same_whatever_the_concurrency_and_faults(
 def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     asked_of = pairs()[:5]
     with MockServer(Truth(asked_of)) as server:
-        maker = Maker(server.spec, tmp_path / "cache.sqlite")
+        maker = Maker(asking(server.spec, tmp_path))
         first = maker.make_all(asked_of)
         maker.close()
         calls = server.asked.total()
@@ -187,7 +187,7 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
             maker.close()
 
     with MockServer(careless(), keep_bodies=True) as server:
-        maker = Maker(server.spec, tmp_path / "cache.sqlite", unverifiable=True)
+        maker = Maker(asking(server.spec, tmp_path), unverifiable=True)
         found = make(maker)
         first = Asked(server.bodies[0])
         assert "No facts are known beyond the passages" in first.text
@@ -271,13 +271,14 @@ def test_requests_hold_what_is_needed_and_no_more() -> None:
 
 
 def test_identity_is_of_all_that_can_change_a_row(tmp_path: Path) -> None:
-    base = Maker("openai:m@http://127.0.0.1:1/v1", tmp_path / "a")
-    same = replace(base, cache=tmp_path / "b", in_flight=3)
+    teachers = asking("openai:m@http://127.0.0.1:1/v1", tmp_path)
+    base = Maker(teachers)
+    same = Maker(replace(teachers, cache=tmp_path / "b", in_flight=3))
     others = [
         replace(base, seed=1),
         replace(base, errors=2),
-        replace(base, spec="openai:m@http://127.0.0.1:2/v1"),
-        replace(base, spec="openai:n@http://127.0.0.1:1/v1"),
+        Maker(replace(teachers, spec="openai:m@http://127.0.0.1:2/v1")),
+        Maker(replace(teachers, spec="openai:n@http://127.0.0.1:1/v1")),
     ]
     assert base.identity == same.identity
     assert len({maker.identity for maker in (base, *others)}) == 5
@@ -628,9 +629,9 @@ def test_the_checker_stands_any_step(text: str, kind: str) -> None:
 
 def test_the_maker_of_a_spec(tmp_path: Path) -> None:
     spec = "openai:gpt-oss-120b@http://127.0.0.1:8000/v1"
-    maker = known_maker(spec, 3, tmp_path / "cache.sqlite", 7)
-    assert maker == Maker(spec, tmp_path / "cache.sqlite", 3, 7)
-    assert known_maker("annotations", 3) == AnnotationsMaker(3)
+    maker = known_maker(known_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
+    assert maker == Maker(LLMTeachers(spec, tmp_path / "cache.sqlite", open_engine, 7), 3)
+    assert known_maker(known_teacher("annotations"), 3) == AnnotationsMaker(3)
 
 
 @pytest.mark.parametrize(
@@ -645,12 +646,12 @@ def test_the_maker_of_a_spec(tmp_path: Path) -> None:
 )
 def test_specs_of_no_maker(spec: str, words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
-        known_maker(spec)
+        known_maker(known_teacher(spec))
     assert "\n" not in str(raised.value)
 
 
 def test_a_server_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    maker = Maker("openai:m@http://127.0.0.1:9/v1", tmp_path / "cache.sqlite")
+    maker = Maker(asking("openai:m@http://127.0.0.1:9/v1", tmp_path))
     with pytest.raises(UserError, match="no server answers there"):
         maker.check()
     maker.close()

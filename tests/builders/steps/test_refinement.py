@@ -8,24 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from builders.steps import refinement
+from builders.steps import mining
+from builders.steps.mining import Case, Pattern, Refinement
 from builders.steps.questions import open_verified, prepared, rows
-from builders.steps.refinement import (
-    REFINED,
-    STATISTICS,
-    Case,
-    Pattern,
-    Refinement,
-    RefinementStatistics,
-    in_turn,
-    line_of,
-    read_refined,
-    refine,
-)
-from builders.steps.rows import StepRow
+from builders.steps.refined import REFINED, STATISTICS, read_refined
+from builders.steps.refinement import RefinementStatistics, refine
+from builders.steps.relabelling import in_turn
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.engines.base import Request
@@ -34,16 +23,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
-from safe_stepwise.records import (
-    Feedback,
-    Hop,
-    Passage,
-    Question,
-    Step,
-    SupportingFact,
-    Triple,
-)
-from safe_stepwise.taxonomy import labels
+from safe_stepwise.records import Feedback, Question, Step
 from scripts import build_verified, refine_verifier_steps
 
 GENERATOR = "symbolic:error_rate=0.3,seed=1"
@@ -156,7 +136,7 @@ def test_nothing_like_the_evaluation_is_mined(
     """The same question under another id counts, too."""
     drawn = [checker.question for checker in checkers(verified)]
     copies = [replace(drawn[0], id="another"), drawn[1]]
-    monkeypatch.setattr(refinement, "evaluation_questions", lambda _: iter(copies))
+    monkeypatch.setattr(mining, "evaluation_questions", lambda _: iter(copies))
     found = run(verified, tmp_path)
     assert found.questions["kept out"] >= 2
     kept = {drawn[0].id, drawn[1].id}
@@ -285,83 +265,11 @@ def test_only_training_questions_will_do(tmp_path: Path) -> None:
         run(tmp_path, tmp_path / "out")
 
 
-# ------------------------------------------------------------------------------------------- lines
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-WORD = st.text('abc é\u2028"\\', min_size=1, max_size=8).map(lambda text: f"x{text}x")
-QUESTIONS = st.builds(
-    Question,
-    id=TEXT,
-    benchmark=st.sampled_from(["musique", "hotpotqa"]),
-    split=st.just("train"),
-    question=TEXT,
-    answer=TEXT,
-    aliases=st.lists(TEXT, max_size=2).map(tuple),
-    kind=TEXT,
-    hops=st.integers(0, 4),
-    passages=st.lists(
-        st.builds(Passage, TEXT, st.lists(TEXT, max_size=2).map(tuple), st.booleans()), max_size=2
-    ).map(tuple),
-    supporting_facts=st.lists(st.builds(SupportingFact, TEXT, st.integers(0, 9)), max_size=2).map(
-        tuple
-    ),
-    evidence=st.lists(st.builds(Triple, TEXT, TEXT, TEXT), max_size=2).map(tuple),
-    decomposition=st.lists(
-        st.builds(Hop, TEXT, TEXT, st.none() | st.integers(1, 9)), max_size=2
-    ).map(tuple),
-)
-
-
-@st.composite
-def refined_rows(draw: st.DrawFn) -> StepRow:
-    number = draw(st.integers(1, 3))
-    kinds = st.sampled_from(["Attribution", "Logical"])
-    steps = [Step(n, draw(WORD), draw(kinds)) for n in range(1, number + 1)]
-    label = draw(st.sampled_from(labels()))
-    said = Feedback(label, draw(TEXT), draw(WORD))
-    return StepRow(draw(QUESTIONS), tuple(steps[:-1]), steps[-1], said, "refined", draw(TEXT))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(refined_rows(), max_size=3))
-def test_lines_give_the_rows_back(tmp_path: Path, made: list[StepRow]) -> None:
-    file = tmp_path / "refined.jsonl"
-    file.write_bytes("".join(map(line_of, made)).encode())
-    assert read_refined(file) == made
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda line: line[: len(line) // 2],
-        lambda line: line.replace('"refined"', '"ideal"'),
-        lambda line: line.replace('"Correct"', '"Fine"'),
-        lambda line: line.replace('"step"', '"steps"'),
-        lambda line: line.replace('"number":1', '"number":4'),
-        lambda line: "",
-        lambda line: "[]",
-    ],
-)
-def test_a_damaged_line_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
-    question = Question("q", "musique", "train", "Where?", "Oru")
-    step = Step(1, "Oru lies on the Vel.", "Logical")
-    line = line_of(StepRow(question, (), step, Feedback("Correct", "", ""), "refined", "t"))
-    file = tmp_path / "refined.jsonl"
-    file.write_text(f"{line}{damage(line.strip())}\n{line}")
-    with pytest.raises(UserError, match=r"refined.jsonl, line 2: is no refined row"):
-        read_refined(file)
-
-
 def test_the_columns_of_a_line_are_those_of_the_verified_set(
     mined: tuple[Path, RefinementStatistics],
 ) -> None:
     line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
     assert set(line["question"]) == set(features.question_features())
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        read_refined(tmp_path / "none.jsonl")
 
 
 def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from builders.verified.verification import GLEANING_ROUNDS, is_comparison, similar, validate, verify
+from builders.verified.verification import GLEANING_ROUNDS, similar, validate, verify
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Label, NoiseType, Passage, Question, Triple
 
@@ -371,21 +371,6 @@ def test_a_word_in_a_title_is_no_operation() -> None:
     assert judge(says(*path), question).noise_type == "none"
     wrong = replace(question, answer="The Last Rain")
     assert judge(says(*path), wrong).noise_type == "wrong_answer"
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "expected"),
-    [
-        ("comparison", "Oru", True),
-        ("bridge_comparison", "Oru", True),
-        ("bridge", "Yes", True),
-        ("", "no", True),
-        ("compositional", "Oru", False),
-        ("", "nobody", False),
-    ],
-)
-def test_is_comparison(kind: str, answer: str, expected: bool) -> None:
-    assert is_comparison(replace(CHAIN, kind=kind, answer=answer)) is expected
 
 
 # Properties

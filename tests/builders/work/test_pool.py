@@ -36,7 +36,7 @@ def test_ctrl_c_while_workers_start_ends_in_order(tmp_path: Path, wait: float) -
         time.sleep(0.01)
     time.sleep(wait)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     said = [line for line in errors.replace("\r", "\n").splitlines() if line.strip()]
     assert said[-1] == "interrupted; the same command resumes"

@@ -134,7 +134,7 @@ def test_several_processes_write_one_file(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join()
         assert worker.exitcode == 0
     cache = ResponseCache(path)
     assert len(cache) == 200
@@ -175,7 +175,7 @@ def test_killed_writers_have_stored_all_that_they_returned(tmp_path: Path) -> No
         _wait_for_lines(worker, told, 50)
     for worker in workers:
         worker.kill()
-        worker.join(10)
+        worker.join()
         assert worker.exitcode == -signal.SIGKILL
     cache = ResponseCache(path)
     seen = [int(line) for told in tolds for line in _whole_lines(told)]

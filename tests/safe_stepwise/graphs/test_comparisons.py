@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.comparisons import Operation, Side, compare, operation
+from safe_stepwise.graphs.comparisons import (
+    Operation,
+    Side,
+    compare,
+    compared,
+    is_comparison,
+    operation,
+)
+from safe_stepwise.records import Question, Triple
 
 QUESTIONS: dict[Operation, tuple[str, ...]] = {
     "earliest": (
@@ -178,6 +186,112 @@ def test_years_before_christ() -> None:
 
 def test_millions() -> None:
     assert compare("most", sides("1.5 million", "900,000")) == "Ana"
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "expected"),
+    [
+        ("comparison", "Oru", True),
+        ("bridge_comparison", "Oru", True),
+        ("bridge", "Yes", True),
+        ("", "no", True),
+        ("compositional", "Oru", False),
+        ("", "nobody", False),
+    ],
+)
+def test_is_comparison(kind: str, answer: str, expected: bool) -> None:
+    assert is_comparison(Question("q", "b", "train", "", answer, kind=kind)) is expected
+
+
+# A question and the branches of its path: the one rule of labels and of plans
+
+
+def branch(head: str, *hops: tuple[str, str]) -> tuple[Triple, ...]:
+    """Hops of one head, or of the value before where the relation leads on."""
+    path: list[Triple] = []
+    for relation, tail in hops:
+        start = path[-1].tail if path and path[-1].relation == "director" else head
+        path.append(Triple(start, relation, tail, 1))
+    return tuple(path)
+
+
+def asks(question: str, answer: str, *branches: tuple[Triple, ...]) -> str | None:
+    return compared(Question("q", "b", "train", question, answer), branches).result
+
+
+BORN, DIED = "date of birth", "date of death"
+
+
+def two(relation: str, one: str, other: str) -> list[tuple[Triple, ...]]:
+    return [branch("Ana", (relation, one)), branch("Ors", (relation, other))]
+
+
+def lives(one: tuple[str, str], other: tuple[str, str]) -> list[tuple[Triple, ...]]:
+    return [
+        branch(name, (BORN, born), (DIED, died))
+        for name, (born, died) in zip(("Ana", "Ors"), (one, other), strict=True)
+    ]
+
+
+COMPARED: list[tuple[str, list[tuple[Triple, ...]], str | None]] = [
+    ("Who was born first, Ana or Ors?", two(BORN, "1 May 1901", "3 May 1901"), "Ana"),
+    ("Who was born later, Ana or Ors?", two(BORN, "1901", "1899"), "Ana"),
+    ("Who is younger, Ana or Ors?", two(BORN, "1901", "1901"), "tie"),
+    ("Who is older, Ana or Ors?", two(BORN, "1901", "3 May 1901"), None),
+    ("Who died first, Ana or Ors?", two(DIED, "1970", "1960"), "Ors"),
+    ("Who died later, Ana or Ors?", two(DIED, "May 1970", "June 1970"), "Ors"),
+    ("Which film was released first, Ana or Ors?", two("publication date", "1954", "1955"), "Ana"),
+    ("Which film came out later, Ana or Ors?", two("publication date", "1954", "1955"), "Ors"),
+    ("Which firm was founded earlier, Ana or Ors?", two("inception", "1954", "1955"), "Ana"),
+    # a life needs both its ends; births alone say nothing of its length, and are no tie
+    ("Who lived longer, Ana or Ors?", lives(("1900", "1970"), ("1900", "1960")), "Ana"),
+    ("Who lived longer, Ana or Ors?", lives(("1900", "1970"), ("1890", "1960")), "tie"),
+    ("Who lived longer, Ana or Ors?", two(BORN, "1900", "1890"), None),
+    ("Who lived longer, Ana or Ors?", two(DIED, "1970", "1960"), None),
+    ("Who lived longer, Ana or Ors?",
+     [branch("Ana", (BORN, "1900"), (DIED, "1970")), branch("Ors", (BORN, "1890"))], None),
+    ("Are Ana and Ors in the same country?", two("country", "Kelvia", "Kelvia"), "yes"),
+    ("Do Ana and Ors share a nationality?", two("country of citizenship", "Kelvia", "Kelvian"),
+     "yes"),
+    ("Are Ana and Ors both Kelvian?", two("country of citizenship", "Kelvia", "Belk"), "no"),
+    ("Were Ana and Ors both poets?", two("occupation of", "poet", "poet"), None),
+    # a bridge: the values that count are the last ones
+    ("Which film has the director who was born first, Ana or Ors?",
+     [branch("Ana", ("director", "Ila"), (BORN, "1901")),
+      branch("Ors", ("director", "Po"), (BORN, "1899"))], "Ors"),
+    # values of relations whose kind is not known, on either side, are not compared
+    ("Which town has more people, Ana or Ors?", two("people", "1,250", "999"), None),
+    ("Who was born first, Ana or Ors?",
+     [branch("Ana", (BORN, "1901")), branch("Ors", ("came to life", "1899"))], None),
+    ("Who was born first, Ana or Ors?",
+     [branch("Ana", ("came to life", "1901")), branch("Ors", (BORN, "1899"))], None),
+    # nothing to compare by
+    ("What do Ana and Ors do?", two(BORN, "1901", "1899"), None),
+    ("Who was born first, Ana or Ors?", two(BORN, "Oru", "1899"), None),
+    ("Who was born first?", two(BORN, "1901", "1899")[:1], None),
+    ("Who was born first?", [*two(BORN, "1901", "1899"), branch("Po", (BORN, "1902"))], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "branches", "expected"), COMPARED)
+def test_what_the_branches_answer(
+    question: str, branches: list[tuple[Triple, ...]], expected: str | None
+) -> None:
+    answer = expected if expected in ("yes", "no") else "Ana"
+    assert asks(question, answer, *branches) == expected
+    assert asks(question, answer, *reversed(branches)) == expected
+
+
+def test_yes_or_no_is_told_by_sameness_alone() -> None:
+    question = "Was Ana born before Ors?"
+    assert asks(question, "Ana", *two(BORN, "1899", "1901")) == "Ana"
+    assert asks(question, "Yes", *two(BORN, "1899", "1901")) is None
+
+
+def test_a_name_that_sounds_like_an_operation_is_none() -> None:
+    sides = [branch("First Rain", (BORN, "1901")), branch("The Last", (BORN, "1899"))]
+    assert asks("Whose date is later, First Rain or The Last?", "x", *sides) == "First Rain"
+    assert asks("What of First Rain and The Last?", "x", *sides) is None
 
 
 VALUES = st.text(max_size=12) | st.sampled_from(["1901", "3 May 1901", "7", "Kelvia", ""])

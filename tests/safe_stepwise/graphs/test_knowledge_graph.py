@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key, epithet, name_alikes
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.records import Triple
 
 
@@ -65,44 +65,6 @@ def test_two_entities(one: str, other: str) -> None:
 @given(st.text(max_size=40))
 def test_any_name_has_a_key(name: str) -> None:
     assert entity_key(name) == entity_key(f"{name}")
-    assert not name_alikes(name, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Ors Velt the Elder", "elder"),
-        ("Ors Velt Sr.", "senior"),
-        ("Ors Velt, Jr.", "junior"),
-        ("Ors Velt the Second", "ii"),
-        ("Ors Velt VIII", "viii"),
-        ("Ors Velt (painter)", "painter"),
-        ("Ors Velt", ""),
-        ("Elder Velt", ""),
-        ("Ors Civi", ""),
-        ("", ""),
-    ],
-)
-def test_epithets(name: str, expected: str) -> None:
-    assert epithet(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("Ors Velt the Elder", "Ors Velt the Younger", True),
-        ("Ors Velt (painter)", "Ors Velt (footballer)", True),
-        ("Ors Velt II", "Ors Velt III", True),
-        ("Ors Velt, Jr.", "Ors Velt Sr", True),
-        ("Ors Velt Jr", "Ors Velt Junior", False),
-        ("Ors Velt the Second", "Ors Velt II", False),
-        ("Ors Velt", "Ors Velt II", False),
-        ("Ors Velt II", "Ila Velt III", False),
-        ("Ors XIII", "Ors XIV", True),
-    ],
-)
-def test_name_alikes(one: str, other: str, expected: bool) -> None:
-    assert name_alikes(one, other) is name_alikes(other, one) is expected
 
 
 def test_name_alikes_are_two_nodes() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from safe_stepwise.language.namesakes import extended, told_apart
+from safe_stepwise.language.namesakes import epithet, extended, name_alikes, told_apart
 from safe_stepwise.language.reading import Text, read
 from safe_stepwise.records import Passage
 
@@ -176,3 +178,45 @@ def test_a_name_with_its_epithet(said: str, expected: str) -> None:
 
 def test_the_subject_itself_is_no_extension() -> None:
     assert extended("Ors Velt", page("Ors Velt II", "Ors Velt II was a duke.")) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Ors Velt the Elder", "elder"),
+        ("Ors Velt Sr.", "senior"),
+        ("Ors Velt, Jr.", "junior"),
+        ("Ors Velt the Second", "ii"),
+        ("Ors Velt VIII", "viii"),
+        ("Ors Velt (painter)", "painter"),
+        ("Ors Velt", ""),
+        ("Elder Velt", ""),
+        ("Ors Civi", ""),
+        ("", ""),
+    ],
+)
+def test_epithets(name: str, expected: str) -> None:
+    assert epithet(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Ors Velt the Elder", "Ors Velt the Younger", True),
+        ("Ors Velt (painter)", "Ors Velt (footballer)", True),
+        ("Ors Velt II", "Ors Velt III", True),
+        ("Ors Velt, Jr.", "Ors Velt Sr", True),
+        ("Ors Velt Jr", "Ors Velt Junior", False),
+        ("Ors Velt the Second", "Ors Velt II", False),
+        ("Ors Velt", "Ors Velt II", False),
+        ("Ors Velt II", "Ila Velt III", False),
+        ("Ors XIII", "Ors XIV", True),
+    ],
+)
+def test_name_alikes(one: str, other: str, expected: bool) -> None:
+    assert name_alikes(one, other) is name_alikes(other, one) is expected
+
+
+@given(st.text(max_size=40))
+def test_no_name_is_its_own_name_alike(name: str) -> None:
+    assert not name_alikes(name, name)

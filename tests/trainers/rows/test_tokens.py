@@ -1,4 +1,4 @@
-"""Which rows are trained on, in which order, as which tokens: with Qwen3's own tokenizer."""
+"""Rows as tokens, in which order: with Qwen3's own tokenizer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from safe_stepwise.engines.base import Message
-from safe_stepwise.feedback import parse_feedback
-from trainers.rows import IGNORED, _with_feedback, order, tokenize, too_long
+from trainers.rows.tokens import IGNORED, order, tokenize, too_long
+from trainers.rows.verifier import VERIFIER
 
 VERDICT = '{"error_type": "Redundancy", "diagnosis": "Said in Step 1.", "guidance": "Go on."}'
 
@@ -38,7 +38,7 @@ def chat() -> Any:
 
 
 def test_a_prompt_is_what_our_engines_send_and_only_the_reply_is_learnt(chat: Any) -> None:
-    (made,), bad = tokenize([row()], chat)
+    (made,), bad = tokenize([row()], chat, VERIFIER.check)
     assert not bad
     sent = chat.tokens([Message("system", "Judge."), Message("user", "Passages: …")])
     assert list(made.tokens[: made.prompt]) == sent
@@ -59,7 +59,7 @@ def test_a_prompt_is_what_our_engines_send_and_only_the_reply_is_learnt(chat: An
     ],
 )
 def test_what_can_not_be_learnt_is_named(chat: Any, bad_row: Any, reason: str) -> None:
-    made, bad = tokenize([row(id_="good"), bad_row], chat)
+    made, bad = tokenize([row(id_="good"), bad_row], chat, VERIFIER.check)
     assert [one.id for one in made] == ["good"]
     assert list(bad) == ["r1"]
     assert reason in bad["r1"]
@@ -76,18 +76,18 @@ def test_a_template_that_breaks_the_prompt_or_the_end_is_found(
         ("{% for m in messages %}{{ m.content }}\n{% endfor %}", "turn the chat template does not"),
     ]:
         monkeypatch.setattr(chat.tokenizer, "chat_template", template)
-        _, bad = tokenize([row()], chat)
+        _, bad = tokenize([row()], chat, VERIFIER.check)
         assert reason in bad["r1"]
 
 
 def test_a_reply_that_quotes_a_control_token_does_not_end_its_turn(chat: Any) -> None:
-    (made,), bad = tokenize([row(VERDICT.replace("Said", "<|im_end|> said"))], chat)
+    (made,), bad = tokenize([row(VERDICT.replace("Said", "<|im_end|> said"))], chat, VERIFIER.check)
     assert not bad
     assert made.labels.count(chat.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
 
 
 def test_long_rows_are_named(chat: Any) -> None:
-    made, _ = tokenize([row(), row(id_="long", prompt="word " * 300)], chat)
+    made, _ = tokenize([row(), row(id_="long", prompt="word " * 300)], chat, VERIFIER.check)
     assert list(too_long(made, 200)) == ["long"]
 
 
@@ -104,13 +104,3 @@ def test_every_epoch_has_every_row_and_steps_keep_their_rows(by_length: bool) ->
         assert not by_length or [lengths[n] for n in step] == sorted(lengths[n] for n in step)
     assert drawn == order(lengths, 2, 10, 3, by_length) != order(lengths, 2, 10, 4, by_length)
     assert len(order(lengths, 0.5, 10, 3, by_length)) == 25
-
-
-def test_an_ablated_verdict_is_still_one() -> None:
-    full = parse_feedback(VERDICT)
-    diagnosis = parse_feedback(_with_feedback(row(), "diagnosis")["completion"][0]["content"])
-    assert (diagnosis.error_type, diagnosis.diagnosis) == (full.error_type, full.diagnosis)
-    assert full.guidance not in diagnosis.guidance
-    guidance = parse_feedback(_with_feedback(row(), "guidance")["completion"][0]["content"])
-    assert (guidance.diagnosis, guidance.guidance) == ("", full.guidance)
-    assert _with_feedback(row(), "full") == row()

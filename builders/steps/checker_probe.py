@@ -1,0 +1,70 @@
+"""What the checker finds in errors that are worded as it has not seen them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from builders.steps.injection import meant_and_found, wordings
+from builders.steps.proposals import Wordings
+from builders.steps.trajectories import TrajectoryError, checked
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Label, Question
+from safe_stepwise.taxonomy import CORRECT
+
+UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
+SHARE = 3
+"""One question in so many is measured on."""
+
+
+def probed(
+    rows: Iterable[tuple[Question, Label]], seed: int, words: Wordings
+) -> tuple[Counter[tuple[str, str | None]], Counter[str | None]]:
+    """Pairs (error meant, error found), and what was found in unchecked ideal steps.
+
+    Errors are put into the ideal trajectories of one question in `SHARE`, at every position, and
+    none is left out for what the checker says of it. Found is None where it abstains.
+    """
+    pairs: Counter[tuple[str, str | None]] = Counter()
+    ideal: Counter[str | None] = Counter()
+    for question, label in rows:
+        if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
+            continue
+        try:
+            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+        except PlanError:
+            continue
+        steps = write_trajectory(checker, seed)
+        for number, step in enumerate(steps):
+            verdict = checker.check(steps[:number], step)
+            ideal[None if verdict is None else verdict.error_type] += 1
+            if verdict is None or verdict.error_type != CORRECT:
+                break  # what follows would build on a step that was not passed
+        try:
+            checked(checker, steps)
+        except TrajectoryError:
+            continue
+        pairs.update(meant_and_found(checker, steps, seed, words))
+    return pairs, ideal
+
+
+def read_wordings(file: Path) -> Wordings:
+    """Wordings of errors; ``UserError`` for a file that can't be read or lacks one of ours."""
+    try:
+        words = yaml.safe_load(file.read_text(encoding="utf-8"))
+        lacking = [f"{t}/{w}" for t, ways in wordings().items() for w in ways if not words[t][w]]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        lacking = [str(error)]
+    if lacking:
+        raise UserError(
+            f"{file}: no wordings in the form of builders/steps/injections.yaml ({lacking[0]})"
+        )
+    found: Wordings = words
+    return found

@@ -1,0 +1,194 @@
+"""Where a verifier errs: the loop runs over training questions, and the checker judges its steps.
+
+Every step that was tried is judged twice, by the verifier under test and by the checker; where the
+two labels differ is a hard case. What the checker can't judge teaches nothing: it is counted only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from builders.steps import leakage
+from builders.steps.questions import (
+    VerifiedSet,
+    evaluation_questions,
+    prepared,
+    rows,
+    splits_of,
+)
+from builders.steps.rows import StepRow
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import (
+    DEFAULT,
+    MALFORMED,
+    Limits,
+    read_reply,
+    run_question,
+    tries_at_steps,
+)
+from safe_stepwise.records import Feedback, Question, Step, Trajectory
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.event_loop import for_each
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What to mine. ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
+
+    verified: Path
+    output: Path
+    rows: int
+    limit: int | None = None
+    """Training questions at most, shared out over the benchmarks; all, if not said."""
+    benchmarks: tuple[str, ...] = ()
+    """All that are there, if none is named."""
+    limits: Limits = DEFAULT
+    version: str = "v0.1.0"
+    seed: int = 0
+    at_once: int = 256
+    """Questions under way at a time."""
+
+
+class Pattern(NamedTuple):
+    """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
+
+    verifier: str
+    checker: str
+    step_kind: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A step on which verifier and checker differ; ``found`` is the checker's verdict."""
+
+    question: Question
+    previous: tuple[Step, ...]
+    step: Step
+    found: Feedback
+    pattern: Pattern
+
+    @property
+    def id(self) -> str:
+        """Of the row that the checker's verdict would make of it."""
+        return self.row(self.found, "").id
+
+    def row(self, feedback: Feedback, teacher: str) -> StepRow:
+        """The row with somebody's verdict."""
+        return StepRow(self.question, self.previous, self.step, feedback, "refined", teacher)
+
+
+@dataclass(slots=True)
+class Mined:
+    """What the trajectories came to."""
+
+    cases: list[Case] = field(default_factory=list)
+    questions: Counter[str] = field(default_factory=Counter)
+    """What became of them: run, failed, no plan, kept out (of the evaluation sample)."""
+    tries: Counter[str] = field(default_factory=Counter)
+    """What became of the loop's tries, each different one once."""
+    checked: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Steps by the checker's label, the step's kind and the plan's."""
+
+    @property
+    def rate(self) -> float:
+        """The mining rate: disagreements a step that the checker could judge."""
+        return len(self.cases) / self.checked.total() if self.checked else 0.0
+
+
+async def mine(
+    plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client
+) -> Mined:
+    """Run the loop over the training questions and compare verdicts; cases in a fixed order."""
+    mined = Mined()
+    with tqdm(total=_total(plan, verified), unit="question", desc="refinement", delay=1) as bar:
+
+        async def one(checker: Checker) -> None:
+            trajectory = await run_question(checker.question, generator, verifier, plan.limits)
+            compare(checker, trajectory, mined)
+            bar.update(mined.questions.total() - bar.n)
+            bar.set_postfix_str(_progress(mined, [generator, verifier]), refresh=False)
+
+        await for_each(_questions(plan, verified, mined), one, plan.at_once)
+        bar.update(mined.questions.total() - bar.n)
+    mined.cases.sort(key=lambda case: case.id)
+    return mined
+
+
+def compare(checker: Checker, trajectory: Trajectory, mined: Mined) -> None:
+    """Add to ``mined`` what the checker says of each try of one trajectory."""
+    mined.questions["failed" if trajectory.stop_reason == "failed" else "run"] += 1
+    seen = set()
+    for attempt in tries_at_steps(trajectory):
+        said = attempt.feedback
+        if said is None or said.error_type == MALFORMED:
+            mined.tries["no verdict" if said is None else "no step"] += 1
+            continue
+        previous = trajectory.steps[: attempt.number - 1]
+        step = read_reply(attempt.text, attempt.number)
+        if (previous, step) in seen:
+            continue
+        seen.add((previous, step))
+        found = checker.check(previous, step)
+        mined.tries["checker abstains" if found is None else "checked"] += 1
+        if found is None:
+            continue
+        pattern = Pattern(said.error_type, found.error_type, step.kind, checker.plan.kind)
+        mined.checked[pattern[1:]] += 1
+        if found.error_type != said.error_type:
+            mined.cases.append(Case(checker.question, previous, step, found, pattern))
+
+
+def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterator[Checker]:
+    """The checkers of training questions that the evaluation knows nothing like."""
+    evaluated = list(evaluation_questions(verified))
+    index = leakage.Index(map(leakage.document, evaluated))
+    known = {(question.benchmark, question.id) for question in evaluated}
+    for benchmark, pool in _pools(plan, verified).items():
+        for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
+            whole = question_of(row, benchmark=benchmark, split=TRAIN)
+            if (benchmark, row["id"]) in known or index.near(leakage.document(whole)):
+                mined.questions["kept out"] += 1
+                continue
+            try:
+                question, label = prepared(row, benchmark, TRAIN, plan.seed)
+                yield Checker(question, label.reasoning_path, label.knowledge_graph)
+            except (PlanError, ValueError):
+                mined.questions["no plan"] += 1
+
+
+def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
+    """Benchmarks with training questions, and how many of them to draw."""
+    there = dict.fromkeys(build["benchmark"] for build in verified.of(plan.benchmarks))
+    names = [name for name in there if TRAIN in splits_of(verified, name)]
+    if not names:
+        raise UserError(
+            f"{plan.verified}: holds no {TRAIN} split, and no other may be trained on; add one "
+            f"with python -m scripts.build_verified --split {TRAIN}"
+        )
+    if plan.limit is None:
+        return dict.fromkeys(names)
+    each, more = divmod(plan.limit, len(names))
+    return {name: each + (number < more) for number, name in enumerate(names)}
+
+
+def _total(plan: Refinement, verified: VerifiedSet) -> int:
+    pools = _pools(plan, verified)
+    there = {b["benchmark"]: int(b["verified"]) for b in verified.builds if b["split"] == TRAIN}
+    return sum(there[n] if pool is None else min(pool, there[n]) for n, pool in pools.items())
+
+
+def _progress(mined: Mined, clients: Sequence[Client]) -> str:
+    asked = requests(client.total() for client in clients)
+    return f"cases {len(mined.cases)} ({mined.rate:.1%}); {asked}"

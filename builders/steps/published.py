@@ -1,0 +1,40 @@
+"""A verifier set by its source: a folder, or a dataset of the Hub at a revision, pulled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from builders.benchmarks.hub import HubSource, resolve_commit
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
+
+
+def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
+    """A folder that holds a split of a verifier set (and train), the set's name and its commit.
+
+    Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
+    """
+    folder = Path(source)
+    hub = None if folder.exists() else HubSource.read(source)
+    if hub is None:
+        return folder, VERIFIER_STEPS, None
+    commit = resolve_commit(hub)
+    return _pulled(hub, commit, split), hub.repo, commit
+
+
+def _pulled(hub: HubSource, commit: str, split: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
+    try:
+        return Path(
+            snapshot_download(
+                hub.repo,
+                repo_type="dataset",
+                revision=commit,
+                allow_patterns=[*wanted, f"{STATISTICS}/*.json"],
+            )
+        )
+    except Exception as error:  # the client's errors have no common base; none is ours
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error

@@ -1,0 +1,95 @@
+"""``refined.jsonl``: the rows of refinement, written by one command and read by another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from builders.steps.features import check_row
+from builders.steps.rows import StepRow
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import canonical_json
+from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
+
+REFINED, STATISTICS = "refined.jsonl", "refinement.json"
+
+
+def line_of(row: StepRow) -> str:
+    """A row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
+    content = {
+        "benchmark": row.question.benchmark,
+        "split": row.question.split,
+        "question": question_row(row.question),
+        "previous": [asdict(step) for step in row.previous],
+        "step": asdict(row.step),
+        "feedback": asdict(row.feedback),
+        "origin": row.origin,
+        "teacher": row.teacher,
+    }
+    return canonical_json(content) + "\n"
+
+
+def read_refined(path: Path) -> list[StepRow]:
+    """The rows of a ``refined.jsonl``, one JSON object a line, without blank lines::
+
+        {"benchmark": "musique", "split": "train", "question": {the columns of config musique},
+         "previous": [{"number": 1, "text": "According to ...", "kind": "Attribution"}],
+         "step": {"number": 2, "text": "...", "kind": "Attribution"},
+         "feedback": {"error_type": "Correct", "diagnosis": "...", "guidance": "...",
+                      "query": null},
+         "origin": "refined", "teacher": "annotations"}
+
+    Raises ``UserError`` for a file that can't be read, with the number of the line.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line and number == len(lines):
+            break
+        try:
+            row = _row_of(json.loads(line))
+            check_row(row)
+        except (ValueError, TypeError, KeyError) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise UserError(
+                f"{path}, line {number}: is no refined row ({reason}); make the file anew with "
+                "python -m scripts.refine_verifier_steps"
+            ) from None
+        found.append(row)
+    return found
+
+
+def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
+    """Name, digest and rows of a file from refinement, and whether engines only played models.
+
+    The last is known from the record beside the file; None if there is none.
+    """
+    if file is None:
+        return None
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    try:
+        record = json.loads((file.parent / STATISTICS).read_bytes())
+        simulated = bool(record["simulated"])
+    except (OSError, ValueError, KeyError, TypeError):
+        simulated = None
+    return {"file": file.name, "sha256": digest, "rows": rows, "simulated": simulated}
+
+
+def _row_of(content: Mapping[str, Any]) -> StepRow:
+    if content["origin"] != "refined":
+        raise ValueError(f"origin {content['origin']!r}")
+    return StepRow(
+        question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
+        tuple(map(step_of, content["previous"])),
+        step_of(content["step"]),
+        feedback_of(content["feedback"]),
+        "refined",
+        content["teacher"],
+    )

@@ -1,0 +1,110 @@
+"""What the making of steps is to say of itself: to the one who ran it, and to a release's lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders.steps.collect import StepsBuild
+from builders.steps.mining import Refinement
+from builders.steps.refined import REFINED, STATISTICS
+from builders.steps.refinement import RefinementStatistics
+from builders.steps.statistics import StepStatistics
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS
+from safe_stepwise.store.tables import table
+from safe_stepwise.taxonomy import ERROR_TYPES
+
+SHOWN = 15
+"""Patterns of errors in the summary of a refinement; all of them are in its record."""
+
+
+def summary(plan: StepsBuild, made: StepStatistics) -> str:
+    """What was made, where it is, how to open it."""
+    header = ("benchmark", "rows", "questions", "ideal", "injected", "refined", "tried", "passing")
+    rows = [
+        (
+            name,
+            *(b[column] for column in header[1:6]),
+            made.trajectories[name]["questions"],
+            made.trajectories[name]["passing"],
+        )
+        for name, b in made.benchmarks.items()
+    ]
+    names = list(made.benchmarks)
+    types = [
+        (entry.name, *(sum(made.types[n].get(entry.name, {}).values()) for n in names))
+        for entry in ERROR_TYPES
+    ]
+    splits = ", ".join(f"{name} {s['rows']:,} rows" for name, s in made.splits.items())
+    out = sum(k["questions"] for k in made.kept_out.values())
+    refused = sum(number for reasons in made.refused.values() for number in reasons.values())
+    lines = [
+        table([header, *rows]),
+        "",
+        table([("error type", *names), *types]),
+        f"\n{splits}; {sum(made.missing_evidence.values()):,} rows of missing evidence",
+        f"kept out for the evaluation sample: {out:,} questions",
+    ]
+    for name, short in made.shortfalls.items():
+        missing = ", ".join(f"{what} {number:,}" for what, number in short.items())
+        lines.append(f"{name} has fewer than wanted, others stand in: {missing}")
+    if made.refined is not None:
+        given = made.refined["rows"]
+        chosen = sum(b["refined"] for b in made.benchmarks.values())
+        lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+    if made.unverifiable:
+        lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
+    if refused:
+        lines.append(f"refused, with reasons: {refused:,} in {plan.output / REFUSED}")
+    if failed := sum(reasons.get(REQUEST_FAILED, 0) for reasons in made.refused.values()):
+        lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
+    folder = plan.output / VERIFIER_STEPS
+    return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])
+
+
+def counts(made: StepStatistics) -> dict[str, Any]:
+    """What a release's lock says of the set."""
+    return {
+        "rows": made.rows,
+        "questions": made.questions,
+        "splits": made.splits,
+        "origins": made.origins,
+    }
+
+
+def mining(plan: Refinement, found: RefinementStatistics) -> str:
+    """What a refinement found, where it is."""
+    header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
+    clusters = [
+        (
+            c["verifier"],
+            c["checker"],
+            c["step_kind"],
+            c["plan"],
+            c["disagreements"],
+            c["checked"],
+            f"{c['mining_rate']:.1%}",
+            c["rows"],
+        )
+        for c in found.clusters
+    ]
+    counts = ", ".join(
+        f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()]
+    )
+    lines = [table([header, *clusters[:SHOWN]]), ""] if clusters else []
+    if len(clusters) > SHOWN:
+        lines.insert(1, f"... and {len(clusters) - SHOWN:,} patterns more")
+    lines.append(
+        f"mining rate: {found.mining_rate:.1%} ({found.disagreements:,} of {found.checked:,} steps "
+        f"that the checker could judge)"
+    )
+    lines.append(f"questions and tries: {counts}")
+    lines += [f"refused, {reason}: {number:,}" for reason, number in found.refused.items()]
+    if found.rows < found.wanted:
+        lines.append(f"{found.rows:,} rows instead of {found.wanted:,}: there are no more cases")
+    if found.simulated:
+        lines.append(
+            "simulated: an engine without a model took part, so no number here is a result"
+        )
+    lines.append(f"\n{plan.output / REFINED}: {found.rows:,} rows by {found.teacher}")
+    lines.append(f"{plan.output / STATISTICS}: all numbers")
+    return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Labelled questions: read from a folder of ours, or labelled as they are read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from builders.benchmarks import parse_row
+from builders.benchmarks.sources import chunks, decode
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.records import Label, Question
+from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
+from safe_stepwise.store.names import LABELED, VERIFIED
+
+Labelled = tuple[Question, Label]
+Key = tuple[str, str]
+"""Benchmark and id of a question."""
+
+
+def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
+    """The benchmarks of a folder that `build_verified` or `regenerate` wrote, with all their rows.
+
+    Raises ``UserError`` where there are none.
+    """
+    dataset = dataset_folder(folder, VERIFIED)
+    if dataset is None or not (files := labeled_files(dataset)):
+        raise _absent(folder, VERIFIED)
+    for name, paths in files.items():
+        yield name, _labelled(name, paths)
+
+
+def annotated(asked: Mapping[Key, Question], folder: Path) -> dict[Key, Question]:
+    """The questions of published steps with the answers and annotations that ``folder`` holds.
+
+    Step rows show what a verifier may see. Who reasons over annotations needs the question as
+    `build_verified` wrote it, its passages in the order of the steps' rows. Raises ``UserError``
+    for a folder that is no verified set, or not the one that the steps were made of.
+    """
+    known: dict[Key, dict[str, Any]] = {}
+    for benchmark in dict.fromkeys(benchmark for benchmark, _ in asked):
+        ids = [id_ for name, id_ in asked if name == benchmark]
+        dataset = dataset_folder(folder, VERIFIED)
+        files = parquet_files(dataset, benchmark + LABELED) if dataset else []
+        if not files:
+            raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
+        for row in _rows(files, ids):
+            known.setdefault((benchmark, row["id"]), row)  # as the steps were made: train's first
+    for benchmark, id_ in asked:
+        if (benchmark, id_) not in known:
+            raise UserError(
+                f"{folder}: holds no {benchmark} question {id_!r}; give as --verified the folder "
+                "that the steps were made of"
+            )
+    return {key: _annotated(question, known[key], folder) for key, question in asked.items()}
+
+
+def verified_rows(
+    benchmark: str,
+    file: Path,
+    split: str,
+    ids: Container[str] | None = None,
+    said: Callable[[str], object] = print,
+) -> Iterator[Labelled]:
+    """The questions of a benchmark's file (those of ``ids``) with their labels by annotations.
+
+    ``said`` hears of each row that can't be read.
+    """
+    teacher = AnnotationsTeacher()
+    for chunk in chunks(str(file), split, size=1_000, limit=None):
+        for row in chunk.rows:
+            try:
+                question = parse_row(decode(row), benchmark, split)
+            except RowError as error:
+                said(f"left out: {row.location}: {error}")
+                continue
+            if ids is None or question.id in ids:
+                yield question, asyncio.run(verify(question, teacher))
+
+
+def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Question:
+    """The verified question with the passages that a step row shows, numbered as there."""
+    whole = question_of(row, benchmark=question.benchmark, split="")
+    left = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
+    shown = [(p.title, p.text) for p in question.passages]
+    if not set(shown) <= set(left) or whole.question != question.question:
+        raise UserError(
+            f"{folder}: its question {question.id!r} has other text or passages than the steps; "
+            "give as --verified the folder that the steps were made of"
+        )
+    places = {left[passage]: n for n, passage in enumerate(shown, 1)}
+    return replace(
+        whole,
+        passages=tuple(whole.passages[left[passage] - 1] for passage in shown),
+        decomposition=tuple(
+            replace(hop, passage=None if hop.passage is None else places.get(hop.passage))
+            for hop in whole.decomposition
+        ),
+    )
+
+
+def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
+    for row in _rows(files):
+        yield question_of(row, benchmark=benchmark, split=""), label_of(row)
+
+
+def _absent(folder: Path, what: str) -> UserError:
+    return UserError(
+        f"{folder}: no {what} in it; give the --output of build_verified or regenerate"
+    )
+
+
+def _rows(files: Iterable[Path], ids: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
+    wanted = None if ids is None else pa.array(ids, pa.string())
+    # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1_000, use_threads=False):
+                if wanted is not None:
+                    batch = batch.filter(pc.is_in(batch.column("id"), value_set=wanted))
+                yield from batch.to_pylist()

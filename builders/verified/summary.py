@@ -1,0 +1,107 @@
+"""What a build is to say of itself: to the one who ran it, and to a release's lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from builders.verified.collect import Build, source_of
+from builders.verified.statistics import Statistics
+from builders.work.folders import read_statistics
+from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
+from safe_stepwise.store.tables import table
+
+
+def replaced(plan: Build) -> str:
+    """What another source, limit or teacher made in the place of this build; empty if nothing."""
+    dataset = plan.output / VERIFIED
+    for made in read_statistics(dataset) if os.access(dataset, os.R_OK) else ():
+        if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
+            before = (made["source"]["digest"], made["limit"], made["teacher"])
+            if before != (source_of(plan).digest, plan.limit, plan.teacher.name):
+                return (
+                    f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
+                    f"{made['rows']:,} rows of {made['source']['name']}, by {made['teacher']}"
+                )
+    return ""
+
+
+def summary(plan: Build, statistics: Statistics) -> str:
+    """What was found, where it is, how to open it."""
+    found = [(f"  {type_}", count) for type_, count in statistics.unverifiable.items()]
+    rows: list[tuple[str, object]] = [
+        (f"{plan.benchmark} {plan.split}", "rows"),
+        ("read", statistics.rows),
+        ("verified", statistics.verified),
+        ("unverifiable", sum(statistics.unverifiable.values())),
+        *found,
+        ("not judged", statistics.unparsed),
+        ("rejected", statistics.rejected),
+    ]
+    verified = plan.output / VERIFIED
+    lines = [
+        table(rows),
+        *_remarks(plan, statistics),
+        f"\n{verified}",
+        f"{plan.output / NOISE_LABELS}",
+        f'\nload_dataset("{verified}", "{plan.benchmark}{LABELED}", split="{plan.split}")',
+    ]
+    return "\n".join(lines)
+
+
+def _remarks(plan: Build, statistics: Statistics) -> list[str]:
+    lines = []
+    if statistics.evaluation is not None:
+        sample = statistics.evaluation
+        lines.append(f"\nevaluation sample: {sample.rows} rows")
+        if sample.left_out:
+            lines[-1] += (
+                f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages"
+                " and were left out"
+            )
+    if statistics.replies:
+        counts = ", ".join(f"{number:,} {kind}" for kind, number in statistics.replies.items())
+        lines.append(f"\nreplies of the teacher: {counts}")
+    if statistics.replies.get("failed"):
+        lines.append("run the same command again: only what failed is asked")
+    if not statistics.verified:
+        lines.append(
+            f"\nno row was verified: {plan.split} is in {plan.benchmark}{LABELED}, but not in the "
+            f"config {plan.benchmark}"
+        )
+    if statistics.rejected:
+        lines.append(f"\nrejected rows, with reasons: {plan.output / REJECTS}")
+    return lines
+
+
+def overview(made: Sequence[Statistics]) -> str:
+    """Several builds as a table, a line each."""
+    header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
+    rows = [
+        (
+            s.benchmark,
+            s.split,
+            s.rows,
+            s.verified,
+            sum(s.unverifiable.values()),
+            s.unparsed,
+            s.rejected,
+        )
+        for s in made
+    ]
+    return table([header, *rows])
+
+
+def counts(made: Sequence[Statistics]) -> dict[str, Any]:
+    """What a release's lock says of its builds, by ``BENCHMARK-SPLIT``."""
+    return {
+        f"{s.benchmark}-{s.split}": {
+            "rows": s.rows,
+            "verified": s.verified,
+            "unverifiable": dict(s.unverifiable),
+            "unparsed": s.unparsed,
+            "rejected": s.rejected,
+        }
+        for s in made
+    }

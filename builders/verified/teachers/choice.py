@@ -1,0 +1,56 @@
+"""Which teacher a spec names, and what it spent."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from builders.verified.teachers import Teachers
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.llm import LLMTeachers
+from safe_stepwise.engines.cache import default_cache
+from safe_stepwise.engines.client import IN_FLIGHT, Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.open import KINDS, open_engine
+from safe_stepwise.store.tables import table
+
+ANNOTATIONS = "annotations"
+
+
+def known_teacher(
+    spec: str, cache: Path | None = None, in_flight: int = IN_FLIGHT, *, where: str = "--teacher"
+) -> Teachers:
+    """What makes the teachers of a spec: ``annotations``, or a model behind the cache of replies.
+
+    Raises ``UserError``, which begins with ``where``, for a spec that can't be read.
+    """
+    if spec == ANNOTATIONS:
+        return AnnotationsTeacher
+    if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
+        raise UserError(f"{where} {spec!r} is not known; did you mean {ANNOTATIONS}?")
+    try:
+        open_engine(spec)
+    except UserError as error:
+        names_one = spec.partition(":")[0] in KINDS
+        other = "" if names_one else f"; or use {ANNOTATIONS}, which needs no model"
+        raise UserError(f"{where}: {error}{other}") from None
+    return LLMTeachers(spec, cache or default_cache(), open_engine, in_flight)
+
+
+def client_of(asker: object) -> Client | None:
+    """The client of teachers or of a maker of steps; None if they ask no model."""
+    client = getattr(asker, "client", None)
+    return client if isinstance(client, Client) else None
+
+
+def spending(client: Client | None) -> str:
+    """A table of the calls and tokens of this run by role; empty where it asked no model."""
+    if client is None or not client.accounts:
+        return ""
+    tokens = ("prompt tokens", "of them cached", "reply tokens")
+    header = ("role", "from cache", "calls", "retries", "failed", *tokens)
+    rows = [
+        (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
+        for role, a in [*client.accounts.items(), ("total", client.total())]
+    ]
+    return f"\nThe teacher's work in this run:\n\n{table([header, *rows])}"

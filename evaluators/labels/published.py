@@ -1,0 +1,115 @@
+"""Noise labels beside published ones: how well they agree, and the rows on which they differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_rows
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NOISE_TYPES, Label, Question
+
+Labelled = tuple[Question, Label]
+HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
+
+
+def read_published(path: Path) -> dict[str, bool]:
+    """Whether each id is unverifiable, from JSONL; raises ``UserError`` with file and line."""
+    labels: dict[str, bool] = {}
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            labels[str(row["id"])] = _is_noise(row)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f'{path}:{number}: not a JSON object with "id" and "unverifiable" (true or false),'
+                ' or "truth" (a noise type)'
+            ) from None
+    return labels
+
+
+def comparison(
+    labelled: Mapping[str, Sequence[Labelled]],
+    published: Mapping[str, bool],
+    said: Callable[[str], object] = print,
+) -> list[tuple[object, ...]]:
+    """Table rows: for each benchmark our labels, and the names-only baseline.
+
+    ``said`` hears of each benchmark without a published label; raises ``UserError`` if none has.
+    """
+    rows: list[tuple[object, ...]] = []
+    if not any(question.id in published for found in labelled.values() for question, _ in found):
+        raise UserError("no id of the labelled rows is in the published labels: other rows?")
+    for name, found in labelled.items():
+        ours = {question.id: label.unverifiable for question, label in found}
+        names = {question.id: lacks_entities(question) for question, _ in found}
+        shared = sum(id_ in published for id_ in ours)
+        if not shared:
+            said(f"left out: {name}: none of its ids is in the published labels")
+            continue
+        for what, labels in (("verification", ours), ("names alone", names)):
+            _, *scores = score_rows([agreement(published, labels, what)])[0]
+            rows.append((name, what, shared, *scores))
+    return rows
+
+
+def disagreements(
+    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
+) -> list[tuple[Question, Label]]:
+    """The rows that we call unverifiable and others do not, or the other way round."""
+    return [
+        (question, label)
+        for rows in labelled.values()
+        for question, label in rows
+        if published.get(question.id, label.unverifiable) != label.unverifiable
+    ]
+
+
+def listed(differ: Sequence[Labelled], show: int) -> str:
+    """Disagreements to read, the first ``show`` of each side."""
+    lines = []
+    for ours, title in ((False, "published as noise only"), (True, "found as noise only")):
+        rows = [(question, label) for question, label in differ if label.unverifiable is ours]
+        first = f" (the first {show})" if 0 < show < len(rows) else ""
+        lines.append(f"\n{title}: {len(rows)}{first}")
+        for q, label in rows[:show]:
+            lines.append(f"  {q.benchmark} {q.id}: {q.question.strip()} -> {q.answer}")
+            lines.append(f"      {label.noise_type}: {label.explanation}")
+    return "\n".join(lines)
+
+
+def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
+    """One JSON object a row on which the labels differ; ``UserError`` if it can't be written."""
+    lines = [
+        json.dumps(
+            {
+                "benchmark": question.benchmark,
+                "id": question.id,
+                "question": question.question,
+                "answer": question.answer,
+                "published_unverifiable": not label.unverifiable,
+                "noise_type": label.noise_type,
+                "explanation": label.explanation,
+            },
+            ensure_ascii=False,
+        )
+        for question, label in differ
+    ]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _is_noise(row: Mapping[str, object]) -> bool:
+    if isinstance(row.get("unverifiable"), bool):
+        return bool(row["unverifiable"])
+    if row["truth"] not in NOISE_TYPES:
+        raise ValueError(row["truth"])
+    return row["truth"] not in SOUND

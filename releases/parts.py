@@ -1,0 +1,187 @@
+"""A release is made part by part, and locked: ``release.lock.json`` has the digest of every file.
+
+Each part goes on where an earlier run of it was stopped. The lock is written last, so a folder that
+has one is complete; then its files are compared with it, and nothing is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from releases.manifest import Manifest
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    LOCK,
+    README,
+    REPORT,
+    SPACE,
+    VERIFIER_STEPS,
+)
+
+FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
+"""What a release is made of, and locked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of a part: what there is to say, and what the lock counts."""
+
+    said: str = ""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something to make; ``check`` raises ``UserError`` beforehand if it could not be made."""
+
+    name: str
+    make: Callable[[], Made]
+    check: Callable[[], object] = lambda: None
+
+
+def make(
+    manifest: Manifest,
+    output: Path,
+    parts: Sequence[Part],
+    skip: Collection[str],
+    made_by: Mapping[str, Any],
+    overview: Callable[[Path, Mapping[str, Any]], str],
+) -> str:
+    """Make the parts in their order but those to ``skip``; returns what there is to say.
+
+    All are checked before the first is made. ``made_by`` says in the lock what made them,
+    ``overview`` writes the README of the folder. Raises ``UserError`` for what a part can't do
+    without, and for a complete folder that differs from its lock.
+    """
+    if (output / LOCK).exists() and not _owed(output, skip):
+        number = check(manifest, output)
+        return f"{output}: complete and unchanged ({number} files match {LOCK})"
+    for part in parts:
+        if part.name not in skip:
+            part.check()
+    made = [
+        Made(f"{part.name}: left out (--skip-training)") if part.name in skip else part.make()
+        for part in parts
+    ]
+    _forget_work(output)
+    record = {
+        "manifest": {"name": manifest.path.name, "sha256": manifest.sha256},
+        "version": manifest.version,
+        **made_by,
+        "counts": {name: count for one in made for name, count in one.counts.items()},
+        "skipped": [part.name for part in parts if part.name in skip],
+    }
+    _lock(output, record, overview)
+    said = (one.said for one in made)
+    return "\n\n".join([*filter(None, said), f"{output / README}\n{output / LOCK}"])
+
+
+def check(manifest: Manifest, output: Path) -> int:
+    """Compare a complete folder with its lock; returns how many files were compared.
+
+    Raises ``UserError`` naming the first file that differs, is gone, or is too many.
+    """
+    lock = read_lock(output)
+    if lock["manifest"]["sha256"] != manifest.sha256:
+        raise UserError(
+            f"{output}: was made from another manifest ({lock['manifest']['name']}, "
+            f"{lock['version']}); choose another --output, or delete that folder"
+        )
+    found = file_digests(output)
+    for name in sorted({*lock["files"], *found}):
+        if lock["files"].get(name) != found.get(name):
+            state = "is missing" if name not in found else "differs"
+            state = state if name in lock["files"] else "is not part of the release"
+            raise UserError(
+                f"{output / name}: {state}, says {LOCK}; delete {output} and run this again"
+            )
+    return len(found)
+
+
+def read_lock(output: Path) -> Any:
+    """What the lock of a complete folder holds."""
+    return json.loads((output / LOCK).read_text(encoding="utf-8"))
+
+
+def file_digests(output: Path) -> dict[str, str]:
+    """SHA-256 of every file of a release but its lock, by path relative to ``output``."""
+    digests = {}
+    for file in _files(output):
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digests[file.relative_to(output).as_posix()] = digest
+    return digests
+
+
+def refuse_strangers(
+    manifest: Manifest, datasets: Path, built: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise ``UserError`` for what the manifest does not name, and so must not be locked.
+
+    ``built`` are the records of the builds that are in the folder ``datasets``.
+    """
+    named = {(entry.benchmark, entry.split) for entry in manifest.builds}
+    for made in built:
+        if (made["benchmark"], made["split"]) not in named:
+            raise UserError(
+                f"{datasets}: holds {made['benchmark']} {made['split']}, which {manifest.path} "
+                "does not name; choose another --output"
+            )
+    if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
+        raise UserError(
+            f"{datasets}: holds {VERIFIER_STEPS}, which {manifest.path} does not name; choose "
+            "another --output"
+        )
+
+
+def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
+    """Parts that a run without training leaves out: the adapter, and what needs it."""
+    if not skip_training or manifest.adapter is None:
+        return []
+    entry = manifest.evaluation
+    return ["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"]
+
+
+def copy_space(source: Path, output: Path) -> Made:
+    """The metric's Space, as it is in the checkout."""
+    folder = output / SPACE
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    return Made()
+
+
+def _owed(output: Path, skip: Collection[str]) -> bool:
+    """Whether an earlier run left out what this one is to make."""
+    return not set(read_lock(output).get("skipped", [])) <= set(skip)
+
+
+def _forget_work(output: Path) -> None:
+    """Remove what parts kept, in hidden files and folders, to go on from."""
+    for folder in FOLDERS:
+        for work in (output / folder).glob(".*"):
+            shutil.rmtree(work) if work.is_dir() else work.unlink()
+
+
+def _lock(
+    output: Path, record: dict[str, Any], overview: Callable[[Path, Mapping[str, Any]], str]
+) -> None:
+    write_atomically(output / README, overview(output, record).encode())
+    content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
+    write_atomically(output / LOCK, f"{content}\n".encode())
+
+
+def _files(output: Path) -> Iterator[Path]:
+    """Every file of a release, in order; its lock aside."""
+    for folder in FOLDERS:
+        yield from sorted(path for path in (output / folder).rglob("*") if path.is_file())
+    if (output / README).is_file():
+        yield output / README

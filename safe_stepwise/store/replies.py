@@ -1,0 +1,261 @@
+"""One reader of the JSON in a model's reply: which objects and lists stand in it, and which do not.
+
+Around JSON anything may stand: prose, a code fence, a thought closed by ``</think>`` (what stands
+in a thought is no reply), an object or list around what was asked for, a comma that trails. A
+value is taken whole or not at all; of one that is malformed or breaks off, what is complete inside
+it stands for itself. An object that gives two values for one key, however the key is spelled, is
+malformed. `Reply.answers` refuses what only guessing could read: an answer that breaks off, one
+that holds another, a key of it that stands outside.
+
+A reply is data: nothing in it is evaluated, the time to read it grows with its length only, and
+nesting beyond `DEEPEST` is malformed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+DEEPEST = 60
+"""Objects and lists within each other; what goes deeper is a model that repeats itself."""
+
+_DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
+# Possessive throughout, so that no quote is looked at twice.
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
+_SPACE = re.compile(r"\s*+")
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_OPENS = re.compile(
+    rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])|</think>', re.DOTALL
+)
+_FENCE = re.compile(r"```\w*")
+_WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
+_JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+
+
+class ReplyError(ValueError):
+    """A reply without the one answer that was asked for; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What began as an object or list: why it is none, and the keys that were read till there."""
+
+    reason: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The outermost objects and lists of a reply, in order, and those that are malformed.
+
+    ``is_clean``: it is one value of strict JSON, a fence aside. ``around``: the text before,
+    between and behind the values, what is malformed and no thought included.
+    """
+
+    values: tuple[Any, ...]
+    broken: tuple[Broken, ...]
+    is_clean: bool
+    around: tuple[str, ...]
+
+    def outermost(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
+        """Objects and lists that are wanted, wherever they stand but within another such one."""
+        return [found for value in self.values for found in _outermost(value, is_wanted)]
+
+    def answers(self, *keys: str) -> list[dict[str, Any]]:
+        """The objects that hold the first of some keys, those keys spelled as they are here.
+
+        Raises `ReplyError` where one of them stands in a malformed object, and where the first is
+        given once more: outside of an answer, or within one (in a field of another name).
+
+        >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
+        [{'verdict': 'none', 'path': [1]}]
+        """
+        names = {plain_key(key): key for key in keys}
+        first = plain_key(keys[0])
+        for broken in self.broken:
+            if any(plain_key(key) in names for key in broken.keys):
+                raise ReplyError(broken.reason)
+
+        def holds(value: Any) -> bool:
+            return isinstance(value, dict) and any(plain_key(key) == first for key in value)
+
+        found = self.outermost(holds)
+        others = (one[key] for one in found for key in one if plain_key(key) not in names)
+        within = any(_is_in(other, holds) for other in others)
+        loose = (key for text in self.around for key in _WRITTEN_KEY.findall(text))
+        if within or (found and any(plain_key(key) == first for key in loose)):
+            raise ReplyError(f"{keys[0]} is given outside of the answer, too")
+        return [{names.get(plain_key(key), key): one[key] for key in one} for one in found]
+
+
+def plain_key(key: str) -> str:
+    """What is left of a key when its spelling is set aside: case, joiners, markdown.
+
+    >>> plain_key("**Error Type**") == plain_key("error_type") == plain_key("errorType")
+    True
+    """
+    return _JOINERS.sub("", key.strip(" \t\r\n*`'\"#.:")).casefold()
+
+
+def read_reply(text: str) -> Reply:
+    """All that stands in a reply; raises nothing.
+
+    >>> read_reply('Here: {"a": [1]} and [2, {"b": 3}, {"c"').values
+    ({'a': [1]}, {'b': 3})
+    """
+    reader = _Reader(text)
+    reader.read()
+    starts = [start for start, _, _ in reader.found]
+    ends = [end for _, end, _ in reader.found]
+    gaps = zip([reader.start, *ends], [*starts, len(text)], strict=True)
+    return Reply(
+        tuple(value for _, _, value in reader.found),
+        tuple(reader.broken),
+        reader.is_strict and len(starts) == 1 and _is_alone(text, starts[0], ends[0]),
+        tuple(text[start:end] for start, end in gaps),
+    )
+
+
+def _is_alone(text: str, start: int, end: int) -> bool:
+    """Whether nothing but a fence stands around a span; one that is left open is one, too."""
+    before, after = text[:start].strip(), text[end:].strip()
+    return (not before and not after) or bool(_FENCE.fullmatch(before) and after in ("", "```"))
+
+
+def _is_in(value: Any, is_wanted: Callable[[Any], bool]) -> bool:
+    return any(True for _ in _outermost(value, is_wanted))
+
+
+def _outermost(value: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
+    if not isinstance(value, dict | list):
+        return
+    if is_wanted(value):
+        yield value
+        return
+    for inner in value.values() if isinstance(value, dict) else value:
+        yield from _outermost(inner, is_wanted)
+
+
+class _Broke(Exception):
+    """A value is malformed ``at`` an offset, from which reading goes on."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(reason)
+        self.at, self.keys = at, list[str]()
+
+
+class _Reader:
+    """Reads a text from left to right, once: what breaks off is not tried again from within."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.start, self.is_strict = text, 0, True
+        self.found: list[tuple[int, int, Any]] = []
+        self.broken: list[Broken] = []
+
+    def read(self) -> None:
+        thought = _THOUGHT.match(self.text)
+        self.start = at = thought.end() if thought else 0
+        while match := _OPENS.search(self.text, at):
+            if match[0] == "</think>":
+                self.found, self.broken = [], []
+                self.start = at = match.end()
+                continue
+            try:
+                _, at = self._container(match.start(), 1)
+            except _Broke as error:
+                at = error.at
+                self.broken.append(Broken(str(error), tuple(error.keys)))
+
+    def _container(self, start: int, depth: int) -> tuple[Any, int]:
+        if depth > DEEPEST:
+            raise _Broke(start, "the JSON is nested too deeply")
+        read = self._object if self.text[start] == "{" else self._list
+        value, end = read(start + 1, depth)
+        while self.found and self.found[-1][0] > start:
+            self.found.pop()
+        self.found.append((start, end, value))
+        return value, end
+
+    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        found: dict[str, Any] = {}
+        spelled: dict[str, str] = {}
+        doubled = ""
+        try:
+            while not self.text.startswith("}", at := self._skip(at)):
+                key, at = self._key(at, [*spelled.values()])
+                name = spelled.setdefault(plain_key(key), key)
+                value, at = self._value(at, depth, key)
+                if found.setdefault(name, value) != value:
+                    doubled = doubled or name
+                at = self._comma(at, "}", key)
+            if doubled:
+                raise _Broke(at + 1, f"two values for {_shown(doubled)} in one object")
+        except _Broke as error:
+            error.keys += spelled.values()
+            raise
+        return found, at + 1
+
+    def _key(self, at: int, before: list[str]) -> tuple[str, int]:
+        """A key and its colon."""
+        reason = _malformed(before[-1] if before else "")
+        if not self.text.startswith('"', at):
+            raise _Broke(at, reason)
+        key, at = self._atom(at, reason)
+        at = self._skip(at)
+        if not self.text.startswith(":", at):
+            raise _Broke(at, reason)
+        return key, self._skip(at + 1)
+
+    def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
+        found: list[Any] = []
+        while not self.text.startswith("]", at := self._skip(at)):
+            value, at = self._value(at, depth, "")
+            found.append(value)
+            at = self._comma(at, "]", "")
+        return found, at + 1
+
+    def _value(self, at: int, depth: int, key: str) -> tuple[Any, int]:
+        if self.text.startswith(("{", "["), at):
+            return self._container(at, depth + 1)
+        what = f"{_shown(key)} is no JSON string" if key else "a list holds no JSON"
+        return self._atom(at, f"{what}, or the reply breaks off in it")
+
+    def _atom(self, at: int, reason: str) -> tuple[Any, int]:
+        """A string, number, ``true``, ``false`` or ``null``."""
+        match = _ATOM.match(self.text, at)
+        if match is None:
+            raise _Broke(at, reason)
+        try:
+            return _DECODER.decode(match[0]), match.end()
+        except ValueError as error:
+            raise _Broke(match.end(), f"not JSON: {match[0][:40]!r} ({error})") from None
+
+    def _comma(self, at: int, close: str, key: str) -> int:
+        """Past a comma, or at the close."""
+        at = self._skip(at)
+        if not self.text.startswith(",", at):
+            if not self.text.startswith(close, at):
+                raise _Broke(at, _malformed(key))
+            return at
+        at = self._skip(at + 1)
+        if self.text.startswith(close, at):
+            self.is_strict = False
+        return at
+
+    def _skip(self, at: int) -> int:
+        match = _SPACE.match(self.text, at)
+        return match.end() if match else at
+
+
+def _shown(key: str) -> str:
+    """A key as a message can hold it."""
+    return key[:40] if key.isidentifier() else repr(key[:40])
+
+
+def _malformed(key: str) -> str:
+    after = f" after {_shown(key)}" if key else ""
+    return f"the JSON object is malformed or breaks off{after}"

@@ -1,0 +1,38 @@
+"""Where a build runs: options of the commands that build. None changes a byte of the result."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from builders.work.executors import ENGINES, Slurm
+from safe_stepwise.errors import one_of
+from scripts.cli import cores, positive
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add them."""
+    add = parser.add_argument
+    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
+    add("--engine", default="local", metavar="NAME", help=f"{', '.join(ENGINES)} (default local)")
+    add(
+        "--ranks",
+        type=positive,
+        metavar="N",
+        help="parts that another engine cuts the work into (default: as many as workers)",
+    )
+    slurm = parser.add_argument_group("on Slurm", "other options: SBATCH_ACCOUNT and its like")
+    slurm.add_argument("--slurm-partition", metavar="NAME", help="default: $SBATCH_PARTITION")
+    slurm.add_argument(
+        "--slurm-time", default=Slurm().time, metavar="TIME", help=f"default {Slurm().time}"
+    )
+
+
+def engine_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_engine_options` was given, as fields of a `Build`."""
+    return {
+        "workers": options.workers,
+        "engine": one_of(options.engine, ENGINES, "--engine"),
+        "ranks": options.ranks,
+        "slurm": Slurm(options.slurm_partition, options.slurm_time),
+    }

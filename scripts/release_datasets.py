@@ -1,0 +1,172 @@
+"""What makes the datasets of a release, and the release of all its parts; no command itself."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from builders.benchmarks import BENCHMARKS
+from builders.steps.build import build as build_steps
+from builders.steps.choice import known_maker
+from builders.steps.chunks import Maker
+from builders.steps.collect import MAX_LENGTH, StepsBuild
+from builders.steps.composition import Composition
+from builders.steps.refined import read_refined
+from builders.steps.summary import counts as steps_counts
+from builders.steps.summary import summary as steps_summary
+from builders.verified.build import build
+from builders.verified.collect import EVALUATION_SIZE, Build
+from builders.verified.features import SPLITS
+from builders.verified.statistics import libraries
+from builders.verified.summary import counts, overview
+from builders.verified.teachers import Teachers
+from builders.verified.teachers.choice import known_teacher
+from builders.work.folders import read_statistics
+from builders.work.shards import Annotator
+from cards import verifier_steps as card
+from cards.cards import CARDS
+from cards.release import read_release
+from releases import parts
+from releases.manifest import Known, Manifest, StepsEntry
+from releases.parts import Made, Part
+from releases.planning import no_refined
+from safe_stepwise.engines.client import IN_FLIGHT
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.open import check_spec
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import DATASETS, VERIFIED
+from scripts.cli import warn
+
+KNOWN = Known(
+    benchmarks=BENCHMARKS,
+    splits=SPLITS,
+    methods=tuple(METHODS),
+    recipes=Path(__file__).parents[1] / "trainers" / "recipes",
+    evaluation_size=EVALUATION_SIZE,
+    max_length=MAX_LENGTH,
+    check_teacher=lambda spec, where: known_teacher(spec, where=where),
+    check_engine=check_spec,
+    check_composition=Composition,
+)
+
+
+def released(
+    manifest: Manifest,
+    output: Path,
+    others: Sequence[Part],
+    *,
+    skip_training: bool = False,
+    cache: Path | None = None,
+    in_flight: int = IN_FLIGHT,
+    **engine: Any,
+) -> str:
+    """Make a release or check a complete one; returns what there is to say.
+
+    ``others`` are its parts beside the datasets; ``engine`` are the fields of a `Build` that say
+    where it runs. Raises ``UserError`` as `parts.make` does, and ``Submitted`` when one of the
+    builds was only handed to a scheduler.
+    """
+    teachers = partial(known_teacher, cache=cache, in_flight=in_flight)
+    plans = build_plans(manifest, output / DATASETS, teachers)
+    sources: list[Annotator] = [plan.teacher for plan in plans]
+    made = []
+    if (entry := manifest.verifier_steps) is not None:
+        maker = known_maker(teachers(entry.teacher), manifest.seed)
+        sources.append(maker)
+        plan = _steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
+        made.append(Part("verifier_steps", partial(_steps, plan, maker)))
+    plans = [replace(plan, **engine) for plan in plans]
+    datasets = Part(
+        "datasets", partial(_builds, plans, sources), partial(_check, manifest, output, sources)
+    )
+    made_by = {
+        "code_sha256": release_code(),
+        "libraries": {"python": platform.python_version(), **libraries()},
+    }
+    skip = parts.left_out(manifest, skip_training)
+    try:
+        return parts.make(manifest, output, [datasets, *made, *others], skip, made_by, read_release)
+    finally:
+        _close(sources)
+
+
+def release_code() -> str:
+    """Digest of all the code that makes releases."""
+    return code_digest("scripts.regenerate", without=())
+
+
+def build_plans(
+    manifest: Manifest, datasets: Path, teachers: Callable[[str], Teachers] = known_teacher
+) -> list[Build]:
+    """The builds of a manifest; ``teachers`` makes those of their specs."""
+    beside = manifest.path.parent
+    return [
+        Build(
+            benchmark=entry.benchmark,
+            source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
+            split=entry.split,
+            output=datasets,
+            teacher=teachers(entry.teacher),
+            version=manifest.version,
+            seed=manifest.seed,
+            limit=entry.limit,
+            keep_rejects=entry.on_error == "keep",
+            evaluation_size=manifest.evaluation_size,
+            sha256=entry.sha256,
+            keep_work=True,
+        )
+        for entry in manifest.builds
+    ]
+
+
+def check_plans(manifest: Manifest, output: Path) -> None:
+    """Raise ``UserError`` for a folder of another release, and a bad file of refined rows."""
+    datasets = output / DATASETS
+    parts.refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
+    entry = manifest.verifier_steps
+    if entry is not None and entry.refined_from is not None:
+        read_refined(entry.refined_from)  # a mistake in it shows before hours of work
+
+
+def _steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:
+    return StepsBuild(
+        verified=datasets,
+        output=datasets,
+        composition=Composition(**entry.composition),
+        test_share=entry.test_share,
+        version=manifest.version,
+        seed=manifest.seed,
+        workers=workers,
+        max_length=entry.max_length,
+        pool=entry.pool,
+        refined=entry.refined_from,
+    )
+
+
+def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:
+    check_plans(manifest, output)
+    if unmined := no_refined(manifest):
+        raise UserError(f"{manifest.path}: {unmined}")
+    for source in sources:
+        source.check()
+
+
+def _builds(plans: Sequence[Build], sources: Sequence[Annotator]) -> Made:
+    made = [build(plan, CARDS) for plan in plans]
+    _close(sources)  # what comes next may want their memory
+    return Made(overview(made), counts(made))
+
+
+def _steps(plan: StepsBuild, maker: Maker) -> Made:
+    made = build_steps(plan, maker, card.files, warn)
+    return Made(steps_summary(plan, made), {"verifier-steps": steps_counts(made)})
+
+
+def _close(sources: Sequence[Annotator]) -> None:
+    for source in sources:
+        source.close()

@@ -1,0 +1,49 @@
+"""What a run trains on, of whatever kind its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from safe_stepwise.errors import UserError
+from trainers.config import Filters, Recipe
+from trainers.data import train_rows
+from trainers.rows.base import Kind, Row, Source, fingerprint
+
+SETS = {"songs": range(4), "more": range(4, 6), "leaked": range(3, 5)}
+"""Invented sets of rows, each row of a question of its own."""
+
+
+def open_songs(dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+    rows: list[Row] = [
+        {"id": f"{dataset}/{n}", "prompt": [], "completion": []} for n in SETS[dataset]
+    ]
+    return Source(dataset, None, {}), rows[: filters.rows]
+
+
+def questions(dataset: str, split: str) -> Mapping[str, int]:
+    if split == "test":
+        return {f"{dataset}/test": 3}
+    return {f"{dataset}/{n}": n for n in SETS[dataset]}
+
+
+SONGS = Kind(open_songs, questions, lambda completion: None, lambda: "f" * 64)
+RECIPE = Recipe("none", "songs", Path("none"))
+
+
+def test_a_kind_is_one_object() -> None:
+    source, rows, (joined,) = train_rows(replace(RECIPE, plus=("more",)), SONGS)
+    assert source.name == "songs"
+    assert [row["id"] for row in rows] == [*(f"songs/{n}" for n in range(4)), "more/4", "more/5"]
+    assert (joined.source.name, joined.rows, joined.sha256) == ("more", 2, fingerprint(rows[4:]))
+    assert len(train_rows(replace(RECIPE, filters=Filters(rows=3)), SONGS)[1]) == 3
+
+
+def test_what_is_tested_may_not_join() -> None:
+    with pytest.raises(UserError, match=r"leaked: 1 rows .*leaked/3: is of a test question"):
+        train_rows(replace(RECIPE, plus=("leaked",)), SONGS)
+    with pytest.raises(UserError, match="more/4: comes 2 times"):
+        train_rows(replace(RECIPE, plus=("more", "more")), SONGS)

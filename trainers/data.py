@@ -1,0 +1,103 @@
+"""The rows of a run, as tokens: those of its dataset, and of sets that join for an ablation.
+
+The ablation is SAFE v2's, Table 5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from safe_stepwise.engines.chat import Chat
+from safe_stepwise.engines.weights import Weights
+from safe_stepwise.errors import UserError
+from trainers.base_model import context_of
+from trainers.config import Recipe
+from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
+from trainers.rows.tokens import Example, tokenize, too_long
+from trainers.rows.verifier import VERIFIER
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A set that joined: the ids of its rows that the filters leave, and their SHA-256."""
+
+    source: Source
+    ids: frozenset[str]
+    sha256: str
+
+    @property
+    def rows(self) -> int:
+        """How many joined, long ones too."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The rows of a run, checked. ``longest`` is in tokens; ``dropped`` are ids of long rows."""
+
+    source: Source
+    joined: Sequence[Joined]
+    sha256: str
+    train: Sequence[Example]
+    held_out: Sequence[Example]
+    longest: int
+    limit: int
+    dropped: Sequence[str]
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens that are learnt in one epoch."""
+        return sum(len(one.tokens) - one.prompt for one in self.train)
+
+
+def read_data(recipe: Recipe, weights: Weights, kind: Kind = VERIFIER) -> Data:
+    """The rows as tokens.
+
+    Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
+    """
+    chat = Chat.load(weights)
+    source, rows, joined = train_rows(recipe, kind)
+    train, bad = tokenize(rows, chat, kind.check)
+    held_out: list[Example] = []
+    if recipe.held_out:
+        _, tests = kind.open(recipe.dataset, "test", recipe.filters)
+        held_out, bad_tests = tokenize(tests[: recipe.held_out], chat, kind.check)
+        bad |= bad_tests
+    refuse(bad, recipe.dataset, "mend or leave out these rows")
+    longest = max(len(one.tokens) for one in (*train, *held_out))
+    context = context_of(weights)
+    limit = min(recipe.max_length or context, context)
+    long = too_long((*train, *held_out), limit)
+    if not recipe.drop_long:
+        refuse(long, recipe.dataset, f"set max_length up to {context}, or drop_long: true")
+    train = [one for one in train if one.id not in long]
+    held_out = [one for one in held_out if one.id not in long]
+    if not train:
+        raise UserError(f"{recipe.dataset}: every row has more than {limit} tokens")
+    sha256 = fingerprint(rows)
+    return Data(source, joined, sha256, train, held_out, longest, limit, sorted(long))
+
+
+def train_rows(recipe: Recipe, kind: Kind = VERIFIER) -> tuple[Source, list[Row], list[Joined]]:
+    """The rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
+
+    Raises ``UserError`` for what ``kind.open`` does, for a row that comes twice, and for rows of a
+    question that ``dataset`` keeps for its test split.
+    """
+    source, rows = kind.open(recipe.dataset, "train", recipe.filters)
+    tested = set(kind.questions(recipe.dataset, "test").values()) if recipe.plus else set()
+    joined = []
+    for name in recipe.plus:
+        other, more = kind.open(name, "train", recipe.filters)
+        asked = kind.questions(name, "train")
+        leaked = {str(r["id"]): "is of a test question" for r in more if asked[r["id"]] in tested}
+        refuse(leaked, name, f"leave out the questions that {recipe.dataset} tests")
+        ids = frozenset(str(row["id"]) for row in more)
+        joined.append(Joined(other, ids, fingerprint(more)))
+        rows += more
+    counts = Counter(str(row["id"]) for row in rows)
+    twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
+    refuse(twice, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
+    return source, rows, joined

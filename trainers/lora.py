@@ -1,0 +1,59 @@
+"""The adapter: LoRA on all linear modules (SAFE v1, section A.2), kept and published in float32."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.engines.weights import Weights
+from trainers.config import Recipe
+
+WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+
+
+def lora_config(recipe: Recipe) -> Any:
+    """The ``peft.LoraConfig`` of a recipe."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+def train_in_float32(model: Any) -> None:
+    """Undo what TRL makes of an adapter.
+
+    It rounds a QLoRA adapter to bfloat16, but loads a checkpoint's as float32: a resumed run would
+    be another. In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
+    """
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.data = weight.data.float()
+
+
+def dtype_of(model: Any) -> str:
+    """What the adapter's weights are kept in, such as ``float32``."""
+    (one,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
+    return one.removeprefix("torch.")
+
+
+def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
+    """Put the adapter into the output, file by file, with the base model's public name in it."""
+    config = model.peft_config["default"]
+    config.base_model_name_or_path = recipe.base_model_name or weights.name
+    config.revision = weights.commit if recipe.base_model_name is None else None
+    config.target_modules = sorted(config.target_modules)  # a set; sorted, the same bytes each time
+    staged = work / "adapter"
+    # The vocabulary is not trained, and looking whether it grew would ask the Hub.
+    model.save_pretrained(str(staged), save_embedding_layers=False)
+    for name in (WEIGHTS, CONFIG):
+        half = recipe.output / f".{name}.{os.getpid()}"
+        shutil.copyfile(staged / name, half)  # safetensors writes files that others can't read
+        os.replace(half, recipe.output / name)
+    shutil.rmtree(staged)

@@ -1,0 +1,115 @@
+"""``training.json``: what was trained on what, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.engines.weights import Weights
+from trainers import lora
+from trainers.config import FREE, Recipe
+from trainers.data import Data, Joined
+from trainers.rows.tokens import Example
+
+RECORD = "training.json"
+
+
+def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
+    """All that decides on what is learnt."""
+    decisive = {key: value for key, value in recipe.plain().items() if key not in FREE}
+    where = ("base_model", "dataset", "plus")  # by content, as a folder may have moved
+    kept = {key: value for key, value in decisive.items() if key not in where}
+    return kept | {"base_model": weights.revision, "dataset": data.sha256}
+
+
+def trained_on(
+    recipe: Recipe, weights: Weights, origin: str, data: Data, prompts: str
+) -> dict[str, Any]:
+    """What is known beforehand; names of folders without the way to them.
+
+    ``origin`` says where the weights come from, ``prompts`` is the digest of those that are sent.
+    """
+    plain = recipe.plain()
+    for key in ("dataset", "base_model", "output"):
+        if Path(plain[key]).expanduser().is_dir():
+            plain[key] = Path(plain[key]).resolve().name
+    plain["plus"] = [one.source.name for one in data.joined]
+    return {
+        "recipe": plain,
+        "base_model": {
+            "name": recipe.base_model_name or weights.name,
+            "revision": weights.revision,
+            "on_hub": weights.on_hub,
+            "source": origin,
+        },
+        "dataset": _dataset(data),
+        "prompt_sha256": prompts,
+        "tokens": {
+            "longest": data.longest,
+            "limit": data.limit,
+            "prompt": sum(one.prompt for one in data.train),
+            "completion": data.completion_tokens,
+        },
+    }
+
+
+def steps_of(trainer: Any, seconds: float) -> dict[str, Any]:
+    """How many steps were made, of how many tokens, and how long they took."""
+    steps = trainer.state.global_step
+    return {
+        "steps": steps,
+        "seconds": round(seconds, 1),
+        "seconds_per_step": round(seconds / max(steps, 1), 3),
+        "tokens": sum(trainer.train_dataset.with_format(None)["length"]),
+    }
+
+
+def made_of(trainer: Any, output: Path) -> dict[str, Any]:
+    """The adapter in ``output``, and how it came about: optimizer, and a point a step."""
+    with (output / lora.WEIGHTS).open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    kept = ("step", "loss", "mean_token_accuracy", "learning_rate", "grad_norm")
+    history = [point for point in trainer.state.log_history if "loss" in point]
+    return {
+        "adapter": {"sha256": digest, "dtype": lora.dtype_of(trainer.model)},
+        "optimizer": _optimizer(trainer.args),
+        "curve": [{key: point[key] for key in kept if key in point} for point in history],
+    }
+
+
+def joined_of(one: Joined, train: Sequence[Example]) -> dict[str, Any]:
+    """What a set of ``plus`` is; ``rows`` are those learnt, ``sha256`` is of long ones too."""
+    about = one.source.about
+    return {
+        "name": one.source.name,
+        "revision": one.source.revision,
+        "rows": sum(example.id in one.ids for example in train),
+        "sha256": one.sha256,
+        "unverifiable": bool(about.get("unverifiable")),
+        **{key: about.get(key) for key in ("teacher", "simulated")},
+    }
+
+
+def _optimizer(arguments: Any) -> dict[str, Any]:
+    """What steps are made with, beside what the recipe says; clipping is of the gradient's norm."""
+    return {
+        "name": str(arguments.optim.value),
+        "betas": [arguments.adam_beta1, arguments.adam_beta2],
+        "epsilon": arguments.adam_epsilon,
+        "clipping": arguments.max_grad_norm,
+        "schedule": str(arguments.lr_scheduler_type.value),
+    }
+
+
+def _dataset(data: Data) -> dict[str, Any]:
+    return {
+        "name": data.source.name,
+        "revision": data.source.revision,
+        "sha256": data.sha256,
+        "rows": len(data.train),
+        "dropped_as_long": list(data.dropped),
+        "plus": [joined_of(one, data.train) for one in data.joined],
+        **{key: data.source.about.get(key) for key in ("version", "teacher", "simulated")},
+    }

@@ -1,0 +1,1 @@
+"""What adapters are trained on: one file a kind of row, and what all kinds share."""

@@ -1,0 +1,125 @@
+"""What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.engines.weights import one_line
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import identity
+from trainers.config import Filters
+
+NAMED = 10
+Row = Mapping[str, Any]
+
+
+class BadRow(Exception):
+    """Why a row can't be trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The dataset of a run; ``revision`` is a commit, or None for a folder.
+
+    ``about`` is the build's own statistics, empty if it has none.
+    """
+
+    name: str
+    revision: str | None
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of row: all that training has to know of it."""
+
+    open: Callable[[str, str, Filters], tuple[Source, list[Row]]]
+    """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order."""
+    questions: Callable[[str, str], Mapping[str, Any]]
+    """The question that each row of a dataset's split is of, by the row's id."""
+    check: Callable[[str], None]
+    """Raises ``BadRow`` for a completion that is none, or is cut short."""
+    prompt_digest: Callable[[], str]
+    """SHA-256 of the prompts that are sent to the adapter once it serves."""
+
+
+def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
+    """The source that a recipe's ``dataset`` means, and what `datasets` takes as a path.
+
+    ``name`` is its folder in the output of what builds it, ``statistics`` a file in that.
+
+    Raises ``UserError`` for what is not there or not pinned.
+    """
+    folder = Path(dataset).expanduser()
+    if (folder / name / "data").is_dir():
+        folder /= name
+    if folder.is_dir():
+        file = folder / statistics
+        about = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return Source(folder.resolve().name, None, about), str(folder)
+    repo, at, revision = dataset.partition("@")
+    if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
+        raise UserError(f"{dataset}: no such folder, and no NAMESPACE/NAME@REVISION of the Hub")
+    if not at or not revision:
+        raise UserError(f"{dataset}: no such folder, and not pinned; write {repo}@COMMIT_OR_TAG")
+    return _on_hub(repo, revision, statistics), repo
+
+
+def load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
+    """A config's rows of a split as a `datasets.Dataset`; ``UserError`` if it has none."""
+    from datasets import load_dataset
+    from datasets.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    try:
+        if revision is None:
+            return _from_folder(Path(place), config, split)
+        return load_dataset(place, config, split=split, revision=revision)
+    except Exception as error:  # a missing config or split, damaged files: whatever it raises
+        raise UserError(f"{dataset}: no {config} rows of {split} ({one_line(error)})") from None
+
+
+def fingerprint(rows: Iterable[Row]) -> str:
+    """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
+    return identity([[row["id"], list(row["prompt"]), list(row["completion"])] for row in rows])
+
+
+def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
+    """Raise ``UserError`` with up to ten ids if there are bad rows."""
+    if bad:
+        named = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:NAMED])
+        more = f"; and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
+        raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({named}{more}); {mend}")
+
+
+def _on_hub(name: str, revision: str, statistics: str) -> Source:
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        commit = HfApi().dataset_info(name, revision=revision).sha
+        try:
+            about = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
+        except EntryNotFoundError:
+            return Source(name, commit, {})
+    except Exception as error:  # the client's errors have no common base
+        raise UserError(
+            f"{name}@{revision}: cannot be had from the Hub ({one_line(error)})"
+        ) from None
+    return Source(name, commit, json.loads(Path(about).read_text(encoding="utf-8")))
+
+
+def _from_folder(folder: Path, config: str, split: str) -> Any:
+    """A split's Parquet files as they are now: `load_dataset` would answer from a stale cache."""
+    import pyarrow
+    import pyarrow.parquet
+    from datasets import Dataset
+
+    files = sorted((folder / "data" / config).glob(f"{split}-*.parquet"))
+    if not files:
+        raise FileNotFoundError(f"no data/{config}/{split}-*.parquet in it")
+    return Dataset(pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in files]))

@@ -1,0 +1,91 @@
+"""The rows a verifier is trained on: ``prompt_completion`` of a safe-verifier-steps set.
+
+Source: ours (`python -m scripts.build_verifier_steps`), licence as its card says. One row::
+
+    {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...],
+     "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
+
+What an ablation filters by (error type, origin) stands in the config ``steps``, under the same ids.
+"""
+
+from __future__ import annotations
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
+from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.records import Feedback
+from safe_stepwise.taxonomy import CORRECT, category
+from trainers.config import Filters
+from trainers.rows.base import BadRow, Kind, Row, Source, find, load
+
+PLAIN_GUIDANCE = "Write this step again, without the error."
+"""Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
+
+_PLACE = ("safe-verifier-steps", "statistics/verifier_steps.json")
+_TOLD = ["id", "benchmark", "question_id", "error_type", "origin"]
+
+
+def open_rows(dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+    """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
+
+    Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
+    filters that leave nothing.
+    """
+    source, place = find(dataset, *_PLACE)
+    rows = list(load(dataset, place, source.revision, "prompt_completion", split))
+    for row in rows[:1]:
+        if not {"id", "prompt", "completion"} <= set(row):
+            raise UserError(f"{dataset}: its prompt_completion lacks id, prompt or completion")
+    if filters.drop_category or filters.origins:
+        kept = {row["id"] for row in _labels(dataset, source, place, split) if _stays(row, filters)}
+        rows = [row for row in rows if row["id"] in kept]
+    rows = rows[: filters.rows]
+    if not rows:
+        raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
+    return source, [with_feedback(row, filters.feedback) for row in rows]
+
+
+def with_feedback(row: Row, keep: str) -> Row:
+    """The row with one field of its verdict blanked, in the wire format that the loop reads.
+
+    ``keep`` is full, diagnosis or guidance.
+    """
+    if keep == "full":
+        return row
+    turn = row["completion"][0]
+    found = parse_feedback(turn["content"], incomplete_evidence=True)
+    plain = "" if found.error_type == CORRECT else PLAIN_GUIDANCE
+    diagnosis, guidance = (found.diagnosis, plain) if keep == "diagnosis" else ("", found.guidance)
+    verdict = Feedback(found.error_type, diagnosis, guidance, found.query)
+    return {**row, "completion": [{**turn, "content": format_feedback(verdict)}]}
+
+
+def _check(completion: str) -> None:
+    try:
+        parse_feedback(completion, incomplete_evidence=True)
+    except FeedbackError as error:
+        raise BadRow(f"has a completion that is no verdict, or is cut short ({error})") from None
+
+
+def _questions(dataset: str, split: str) -> dict[str, tuple[str, str]]:
+    labels = _labels(dataset, *find(dataset, *_PLACE), split)
+    return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
+
+
+def _labels(dataset: str, source: Source, place: str, split: str) -> list[Row]:
+    """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
+    found = load(dataset, place, source.revision, "steps", split).select_columns(_TOLD)
+    named = {name: found.features[name] for name in ("error_type", "origin")}
+    return [
+        {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
+        for row in found
+    ]
+
+
+def _stays(row: Row, filters: Filters) -> bool:
+    label = row["error_type"]
+    dropped = label != CORRECT and category(label) == filters.drop_category
+    return not dropped and (not filters.origins or row["origin"] in filters.origins)
+
+
+VERIFIER = Kind(open_rows, _questions, _check, prompt_digest)

@@ -1,0 +1,180 @@
+"""A training run: QLoRA with TRL (SAFE v1, section 4.1 and A.2), resumed, locked, recorded.
+
+What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``,
+``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The base
+model's vocabulary and template stay as they are, so its tokenizer is the adapter's. Checkpoints are
+in ``OUTPUT/.work/training`` and may go once training is over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.engines.weights import Weights
+from safe_stepwise.errors import UserError
+from safe_stepwise.store import locks
+from trainers import checkpoints, lora, machine, record
+from trainers.base_model import find_base, load_base
+from trainers.config import Recipe
+from trainers.data import Data, read_data
+from trainers.record import RECORD
+from trainers.rows.base import Kind
+from trainers.rows.verifier import VERIFIER
+from trainers.sft import dataset, sft_arguments, sft_trainer
+
+LOG = "log.jsonl"
+RUN = "run.json"
+
+
+def train(
+    recipe: Recipe,
+    resume: bool = False,
+    warn: Callable[[str], object] = print,
+    kind: Kind = VERIFIER,
+) -> Mapping[str, Any]:
+    """Train by a recipe and write the adapter; returns what ``training.json`` says.
+
+    With ``resume`` it goes on from the last complete checkpoint, or begins if there is none; of an
+    output that is complete, the record is returned. Under ``accelerate launch`` only the first
+    process writes. ``warn`` is told what may matter but stops nothing; ``kind`` is what its rows
+    are.
+
+    Raises ``UserError`` for what the user can mend: a missing library, model or dataset, rows that
+    can't be trained on, an output that holds another run.
+    """
+    accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
+    machine.need_libraries(recipe)
+    machine.quiet_libraries()
+    first = int(os.environ.get("RANK", 0)) == 0
+    if first and (done := _complete(recipe, resume)):
+        return done
+    weights, origin = find_base(recipe.base_model)
+    data = read_data(recipe, weights, kind)
+    prompts = kind.prompt_digest()
+    abouts = (data.source.about, *(one.source.about for one in data.joined))
+    if first and {about.get("prompt_sha256", prompts) for about in abouts} != {prompts}:
+        warn("the dataset was rendered with other prompts than this version's loop sends")
+    with locks.exclusive(recipe.output, "run") if first else nullcontext():
+        work = recipe.output / ".work" / "training"
+        if first:
+            _begin(recipe, work, record.identity_of(recipe, weights, data))
+        known = record.trained_on(recipe, weights, origin, data, prompts)
+        return _train(recipe, weights, data, accumulation, work, known)
+
+
+def _train(
+    recipe: Recipe,
+    weights: Weights,
+    data: Data,
+    accumulation: int,
+    work: Path,
+    known: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """The record of the run, empty on all processes but the first."""
+    import torch
+    from accelerate import PartialState
+    from transformers import set_seed
+
+    gpu = torch.cuda.is_available()
+    dtype = machine.compute_dtype(recipe.dtype, gpu)
+    arguments = sft_arguments(recipe, work, accumulation, gpu, dtype)
+    processes = PartialState()
+    processes.wait_for_everyone()  # the first one has put the work folder in order
+    last = checkpoints.last_complete(work)
+    # Read now: newer checkpoints will take its place.
+    mark = {} if last is None else checkpoints.read_mark(last)
+    set_seed(recipe.seed)
+    model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
+    model.config.use_cache = False
+    trainer = sft_trainer(recipe, model, weights, data, arguments)
+    progress = _told(trainer, recipe, work, float(mark.get("seconds", 0)))
+    held_out = dataset(data.held_out) if data.held_out else None
+    before = _loss_before(trainer, held_out, work, last)
+    set_seed(recipe.seed)  # measuring draws, too
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    seconds = progress.seconds
+    after = None if held_out is None else trainer.evaluate(held_out)["eval_loss"]
+    losses = {"rows": len(data.held_out), "loss_before": before, "loss_after": after}
+    found: Mapping[str, Any] = {}
+    if processes.is_main_process:
+        lora.save(trainer.model, recipe, weights, work)
+        ran = {
+            "devices": processes.num_processes,
+            "device": machine.device_name(gpu),
+            "dtype": str(dtype).removeprefix("torch."),
+            "accumulation": accumulation,
+            "resumed_from_step": mark.get("step"),
+            "peak_memory_bytes": machine.peak_memory(gpu),
+            **record.steps_of(trainer, seconds),
+        }
+        made = record.made_of(trainer, recipe.output)
+        found = {**known, **made, "run": ran, "held_out": losses, "libraries": machine.versions()}
+        checkpoints.write_json(recipe.output / RECORD, found)
+    processes.wait_for_everyone()
+    return found
+
+
+def _told(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
+    """Our bar, log and checkpoint marks in the place of the library's own bar."""
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+    from trainers.progress import Progress
+
+    progress = Progress(recipe.output / LOG, work, before)
+    for theirs in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(theirs)
+    trainer.add_callback(progress)
+    return progress
+
+
+def _loss_before(trainer: Any, held_out: Any, work: Path, last: Path | None) -> float | None:
+    """The untrained model's loss on the held-out rows, of the run that began with it."""
+    if held_out is None:
+        return None
+    noted = work / "held_out.json"
+    if last is None:
+        loss = trainer.evaluate(held_out)["eval_loss"]
+        if trainer.is_world_process_zero():
+            checkpoints.write_json(noted, {"loss": loss})
+        return float(loss)
+    return float(checkpoints.read_json(noted)["loss"])
+
+
+def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
+    """The record of an output that is complete, if it is to be resumed.
+
+    Raises ``UserError`` for an output that is not empty otherwise.
+    """
+    if resume:
+        written = recipe.output / RECORD
+        return checkpoints.read_json(written) if written.is_file() else None
+    try:
+        is_empty = not recipe.output.exists() or not any(recipe.output.iterdir())
+    except NotADirectoryError:
+        raise UserError(f"{recipe.output}: is a file; choose another --output") from None
+    if not is_empty:
+        raise UserError(
+            f"{recipe.output}: is not empty; add --resume to go on with what was begun there, or "
+            "choose another --output"
+        )
+    return None
+
+
+def _begin(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
+    """Note what the run is, or compare with what was noted; remove half checkpoints."""
+    work.mkdir(parents=True, exist_ok=True)
+    noted = work / RUN
+    if noted.is_file():
+        before = checkpoints.read_json(noted)
+        for key in sorted({*before, *identity}):
+            if before.get(key) != identity.get(key):
+                raise UserError(
+                    f"{recipe.output}: was begun with another {key} ({before.get(key)}, now "
+                    f"{identity.get(key)}); use that one, or choose another --output"
+                )
+    checkpoints.clear(work, checkpoints.last_complete(work))
+    checkpoints.write_json(noted, identity)
