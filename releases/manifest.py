@@ -12,7 +12,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import known_version
+from safe_stepwise.methods import METHODS
+from safe_stepwise.open import check_spec
+from safe_stepwise.store.names import TRAIN, VALIDATION, known_version
 
 OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter."""
@@ -25,16 +27,12 @@ class Known:
     """What a manifest may name, what it need not say, and who reads its specs."""
 
     benchmarks: Collection[str]
-    splits: Collection[str]
-    methods: Sequence[str]
     recipes: Path
     """A folder of ``NAME.yaml``."""
     evaluation_size: int
     max_length: int
     check_teacher: Callable[[str, str], object]
     """Raises ``UserError`` for a spec of no teacher, beginning with the second argument."""
-    check_engine: Callable[[str], object]
-    """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]
     """Raises ``UserError`` for rows, questions, ideal, refined and per_benchmark at odds."""
 
@@ -175,14 +173,14 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         builds=tuple(builds),
         verifier_steps=made,
         adapter=None if adapter is None else _adapter(adapter, path.parent, known),
-        evaluation=None if evaluation is None else _evaluation(evaluation, adapter, known),
+        evaluation=None if evaluation is None else _evaluation(evaluation, adapter),
     )
 
 
 def _build(values: Any, where: str, known: Known) -> BuildEntry:
     entry = _entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
-    one_of(entry.split, known.splits, f"{where}split")
+    one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
     known.check_teacher(entry.teacher, f"{where}teacher")
     one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
     if entry.limit is not None and entry.limit < 1:
@@ -220,7 +218,7 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
 def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
     entry = _entry(AdapterEntry, values, "adapter.")
     if entry.verifier is not None:
-        _check_spec(entry.verifier, "adapter.verifier", True, known)
+        _check_spec(entry.verifier, "adapter.verifier", True)
     named = str(entry.recipe)
     ours = known.recipes / f"{named}.yaml"
     file = beside / named if named.endswith((".yaml", ".yml")) else ours
@@ -230,27 +228,27 @@ def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
     return replace(entry, recipe=file)
 
 
-def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
+def _evaluation(values: Any, adapter: object) -> EvaluationEntry:
     if isinstance(values, dict):
-        values.setdefault("methods", list(known.methods))
+        values.setdefault("methods", list(METHODS))
     entry = _entry(EvaluationEntry, values, "evaluation.")
     for role in ("generator", "verifier", "judge"):
         if (spec := getattr(entry, role)) is not None:
-            _check_spec(spec, f"evaluation.{role}", adapter is not None, known)
+            _check_spec(spec, f"evaluation.{role}", adapter is not None)
     for name in entry.methods:
-        one_of(str(name), known.methods, "evaluation.methods")
+        one_of(str(name), METHODS, "evaluation.methods")
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
         raise UserError("evaluation.methods and evaluation.limit: name at least one")
     return entry
 
 
-def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:
+def _check_spec(spec: str, where: str, has_adapter: bool) -> None:
     if OWN_ADAPTER in spec and not has_adapter:
         raise UserError(
             f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
         )
     try:
-        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
+        check_spec(spec.replace(OWN_ADAPTER, "adapter"))
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
 

@@ -17,8 +17,10 @@ from releases.parts import read_lock
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
-from scripts.release_datasets import KNOWN, release_code, released
+from scripts.evaluate_stepwise import evaluated
+from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
+from scripts.release_plans import KNOWN
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
     output: Path = parser.parse_args(arguments).output
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)
-    others = model_parts(manifest, output, cache)
+    others = model_parts(manifest, output, cache, evaluated)
     print(released(manifest, output, others, skip_training=True, cache=cache, workers=cores()))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")

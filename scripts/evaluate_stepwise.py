@@ -24,6 +24,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
 from safe_stepwise.methods.running import AT_ONCE
+from safe_stepwise.open import open_engine
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
@@ -50,7 +51,7 @@ def evaluated(options: Options) -> str:
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
         try:
-            plan = options.plan(asked.questions, corpus, cache, notes)
+            plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
             scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
             return carry_out(replace(plan, scoring=scoring), options.seed, warn)
         except OSError as error:

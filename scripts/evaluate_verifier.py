@@ -21,9 +21,8 @@ from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
-from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.locks import exclusive
-from safe_stepwise.store.names import TEST, VERIFIER_STEPS
+from safe_stepwise.store.names import TEST
 from scripts.cli import Parser, add_model_options, command, positive, run, warn
 
 IN_FLIGHT = 64
@@ -56,8 +55,7 @@ def evaluated(options: Options) -> str:
     specs = (options.verifier, *options.baseline)
     for spec in specs:
         _check(spec, options.verified)
-    place, name, revision = find_steps(options.steps, options.split)
-    folder = dataset_folder(place, VERIFIER_STEPS) or place
+    folder, name, revision = find_steps(options.steps, options.split)
     steps = {"name": name, "revision": revision, **step_set.about(folder, options.split)}
     cases = step_set.read_cases(folder, options.split, options.limit)
     if options.verified is not None:

@@ -20,8 +20,10 @@ from releases.planning import Source, Speed, Training, expectations, foreseen, l
 from safe_stepwise.store.names import DATASETS
 from scripts.cli import add_teacher_options, command, positive, run
 from scripts.engine_options import add_engine_options, engine_of
-from scripts.release_datasets import KNOWN, build_plans, check_plans, released
+from scripts.evaluate_stepwise import evaluated
+from scripts.release_datasets import released
 from scripts.release_models import model_parts, recipe_of
+from scripts.release_plans import KNOWN, build_plans, check_plans
 
 SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
 
@@ -49,7 +51,7 @@ def regenerate(
     folder that differs from its lock; ``Submitted`` as `released`.
     """
     manifest = read_manifest(manifest_file, KNOWN)
-    others = model_parts(manifest, output, cache)
+    others = model_parts(manifest, output, cache, evaluated)
     return released(manifest, output, others, cache=cache, **options)
 
 

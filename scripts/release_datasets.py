@@ -3,56 +3,37 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build as build_steps
 from builders.steps.choice import known_maker
 from builders.steps.chunks import Maker
-from builders.steps.collect import MAX_LENGTH, StepsBuild
-from builders.steps.composition import Composition
-from builders.steps.refined import read_refined
+from builders.steps.collect import StepsBuild
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build
-from builders.verified.collect import EVALUATION_SIZE, Build
-from builders.verified.features import SPLITS
+from builders.verified.collect import Build
 from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
-from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
-from builders.work.folders import read_statistics
 from builders.work.shards import Annotator
 from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
 from releases import parts
-from releases.manifest import Known, Manifest, StepsEntry
+from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
-from safe_stepwise.open import check_spec
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import DATASETS, VERIFIED
+from safe_stepwise.store.names import DATASETS
 from scripts.cli import warn
-
-KNOWN = Known(
-    benchmarks=BENCHMARKS,
-    splits=SPLITS,
-    methods=tuple(METHODS),
-    recipes=Path(__file__).parents[1] / "trainers" / "recipes",
-    evaluation_size=EVALUATION_SIZE,
-    max_length=MAX_LENGTH,
-    check_teacher=lambda spec, where: known_teacher(spec, where=where),
-    check_engine=check_spec,
-    check_composition=Composition,
-)
+from scripts.release_plans import build_plans, check_plans, steps_plan
 
 
 def released(
@@ -78,7 +59,7 @@ def released(
     if (entry := manifest.verifier_steps) is not None:
         maker = known_maker(teachers(entry.teacher), manifest.seed)
         sources.append(maker)
-        plan = _steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
+        plan = steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
         made.append(Part("verifier_steps", partial(_steps, plan, maker)))
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
@@ -98,54 +79,6 @@ def released(
 def release_code() -> str:
     """Digest of all the code that makes releases."""
     return code_digest("scripts.regenerate", without=())
-
-
-def build_plans(
-    manifest: Manifest, datasets: Path, teachers: Callable[[str], Teachers] = known_teacher
-) -> list[Build]:
-    """The builds of a manifest; ``teachers`` makes those of their specs."""
-    beside = manifest.path.parent
-    return [
-        Build(
-            benchmark=entry.benchmark,
-            source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
-            split=entry.split,
-            output=datasets,
-            teacher=teachers(entry.teacher),
-            version=manifest.version,
-            seed=manifest.seed,
-            limit=entry.limit,
-            keep_rejects=entry.on_error == "keep",
-            evaluation_size=manifest.evaluation_size,
-            sha256=entry.sha256,
-            keep_work=True,
-        )
-        for entry in manifest.builds
-    ]
-
-
-def check_plans(manifest: Manifest, output: Path) -> None:
-    """Raise ``UserError`` for a folder of another release, and a bad file of refined rows."""
-    datasets = output / DATASETS
-    parts.refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
-    entry = manifest.verifier_steps
-    if entry is not None and entry.refined_from is not None:
-        read_refined(entry.refined_from)  # a mistake in it shows before hours of work
-
-
-def _steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:
-    return StepsBuild(
-        verified=datasets,
-        output=datasets,
-        composition=Composition(**entry.composition),
-        test_share=entry.test_share,
-        version=manifest.version,
-        seed=manifest.seed,
-        workers=workers,
-        max_length=entry.max_length,
-        pool=entry.pool,
-        refined=entry.refined_from,
-    )
 
 
 def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:

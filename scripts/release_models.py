@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from safe_stepwise.store.names import (
     STEPS_RECORD,
     VERIFIER_STEPS,
 )
-from scripts import evaluate_stepwise, evaluate_verifier
+from scripts import evaluate_verifier
 from scripts.cli import warn
 from trainers.base_model import find_base
 from trainers.config import Recipe, read_recipe
@@ -31,15 +32,20 @@ from trainers.run import train
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 
 
-def model_parts(manifest: Manifest, output: Path, cache: Path | None) -> list[Part]:
-    """The parts that a manifest names beside the datasets; they go on from replies in ``cache``."""
+def model_parts(
+    manifest: Manifest, output: Path, cache: Path | None, evaluate: Callable[[Options], str]
+) -> list[Part]:
+    """The parts that a manifest names beside the datasets; they go on from replies in ``cache``.
+
+    ``evaluate`` carries an evaluation out, and returns what there is to say.
+    """
     parts = [Part("space", partial(copy_space, SPACE, output))]
     if (adapter := manifest.adapter) is not None:
         recipe = recipe_of(adapter, output)
         make = partial(_adapter, manifest, adapter, recipe, output, cache)
         parts.append(Part("adapter", make, partial(_check_training, recipe)))
     if (entry := manifest.evaluation) is not None:
-        make = partial(_evaluation, entry, manifest.seed, output, cache)
+        make = partial(_evaluation, entry, manifest.seed, output, cache, evaluate)
         parts.append(Part("evaluation", make))
     return parts
 
@@ -80,7 +86,13 @@ def _adapter(
     return Made(f"{folder}: {steps:,} steps, loss {loss:.4f}")
 
 
-def _evaluation(entry: EvaluationEntry, seed: int, output: Path, cache: Path | None) -> Made:
+def _evaluation(
+    entry: EvaluationEntry,
+    seed: int,
+    output: Path,
+    cache: Path | None,
+    evaluate: Callable[[Options], str],
+) -> Made:
     """The loop over the evaluation samples."""
     adapter = str(output / ADAPTER)
 
@@ -98,7 +110,7 @@ def _evaluation(entry: EvaluationEntry, seed: int, output: Path, cache: Path | N
         seed=seed,
         cache=cache,
     )
-    return Made(evaluate_stepwise.evaluated(options))
+    return Made(evaluate(options))
 
 
 def _read(file: Path) -> Any:

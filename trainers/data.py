@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import TEST, TRAIN
 from trainers.base_model import context_of
 from trainers.config import Recipe
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
@@ -62,7 +63,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: Kind = VERIFIER) -> Data:
     train, bad = tokenize(rows, chat, kind.check)
     held_out: list[Example] = []
     if recipe.held_out:
-        _, tests = kind.open(recipe.dataset, "test", recipe.filters)
+        _, tests = kind.open(recipe.dataset, TEST, recipe.filters)
         held_out, bad_tests = tokenize(tests[: recipe.held_out], chat, kind.check)
         bad |= bad_tests
     refuse(bad, recipe.dataset, "mend or leave out these rows")
@@ -86,12 +87,12 @@ def train_rows(recipe: Recipe, kind: Kind = VERIFIER) -> tuple[Source, list[Row]
     Raises ``UserError`` for what ``kind.open`` does, for a row that comes twice, and for rows of a
     question that ``dataset`` keeps for its test split.
     """
-    source, rows = kind.open(recipe.dataset, "train", recipe.filters)
-    tested = set(kind.questions(recipe.dataset, "test").values()) if recipe.plus else set()
+    source, rows = kind.open(recipe.dataset, TRAIN, recipe.filters)
+    tested = set(kind.questions(recipe.dataset, TEST).values()) if recipe.plus else set()
     joined = []
     for name in recipe.plus:
-        other, more = kind.open(name, "train", recipe.filters)
-        asked = kind.questions(name, "train")
+        other, more = kind.open(name, TRAIN, recipe.filters)
+        asked = kind.questions(name, TRAIN)
         leaked = {str(r["id"]): "is of a test question" for r in more if asked[r["id"]] in tested}
         refuse(leaked, name, f"leave out the questions that {recipe.dataset} tests")
         ids = frozenset(str(row["id"]) for row in more)

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm import tqdm
 
 from builders.steps import leakage
+from builders.steps.cases import Case, Pattern
 from builders.steps.questions import (
     VerifiedSet,
     evaluation_questions,
@@ -22,7 +22,6 @@ from builders.steps.questions import (
     rows,
     splits_of,
 )
-from builders.steps.rows import StepRow
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.client import Client, requests
@@ -35,11 +34,10 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
-from safe_stepwise.records import Feedback, Question, Step, Trajectory
+from safe_stepwise.records import Trajectory
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.event_loop import for_each
-
-TRAIN = "train"
+from safe_stepwise.store.names import TRAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,35 +56,6 @@ class Refinement:
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
-
-
-class Pattern(NamedTuple):
-    """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
-
-    verifier: str
-    checker: str
-    step_kind: str
-    plan: str
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A step on which verifier and checker differ; ``found`` is the checker's verdict."""
-
-    question: Question
-    previous: tuple[Step, ...]
-    step: Step
-    found: Feedback
-    pattern: Pattern
-
-    @property
-    def id(self) -> str:
-        """Of the row that the checker's verdict would make of it."""
-        return self.row(self.found, "").id
-
-    def row(self, feedback: Feedback, teacher: str) -> StepRow:
-        """The row with somebody's verdict."""
-        return StepRow(self.question, self.previous, self.step, feedback, "refined", teacher)
 
 
 @dataclass(slots=True)

@@ -6,18 +6,19 @@ from pathlib import Path
 
 from builders.benchmarks.hub import HubSource, resolve_commit
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
 
 
 def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
-    """A folder that holds a split of a verifier set (and train), the set's name and its commit.
+    """The folder of a verifier set with this split (and train), the set's name and its commit.
 
     Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
     """
     folder = Path(source)
     hub = None if folder.exists() else HubSource.read(source)
     if hub is None:
-        return folder, VERIFIER_STEPS, None
+        return dataset_folder(folder, VERIFIER_STEPS) or folder, VERIFIER_STEPS, None
     commit = resolve_commit(hub)
     return _pulled(hub, commit, split), hub.repo, commit
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from builders.steps.mining import TRAIN, Mined, Refinement, mine
+from builders.steps.mining import Mined, Refinement, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.relabelling import relabelled, teacher_name
@@ -25,6 +25,7 @@ from safe_stepwise.methods.loop import Limits
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import TRAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import islice
 
+from builders.steps.cases import Case, in_turn
 from builders.steps.features import check_row
-from builders.steps.mining import Case, Pattern
 from builders.steps.refined import line_of
 from builders.steps.rows import Refused, StepRow
 from safe_stepwise.engines.base import EngineError
@@ -33,15 +33,6 @@ async def relabelled(
         made += await asyncio.gather(*(_relabel(case, teacher) for case in batch))
         missing = wanted - sum(isinstance(one, StepRow) for one in made)
     return made
-
-
-def in_turn(cases: Iterable[Case]) -> list[Case]:
-    """One case of each pattern, then another of each, and so on: rare ones come soon enough."""
-    clusters: dict[Pattern, list[Case]] = {}
-    for case in cases:
-        clusters.setdefault(case.pattern, []).append(case)
-    rounds = zip_longest(*(clusters[pattern] for pattern in sorted(clusters)))
-    return [case for one in rounds for case in one if case is not None]
 
 
 async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:

@@ -25,7 +25,7 @@ from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import METRICS, Cell, Comparison, Difference, Estimates, Row
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
@@ -195,19 +195,19 @@ def _row(
 ) -> Row:
     outcomes = [outcome for questions in found.values() for outcome in questions.values()]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
-    asked = sorted({role for attempt in attempts for role in attempt.usage})
-    players = dict(system.players)
     said = (attempt.feedback for attempt in attempts)
+    players, loop = dict(system.players), statistics_of(outcomes)
     return Row(
         system=system,
         simulated=any(outcome.simulated for outcome in outcomes),
         verified=any(verdict and verdict.error_type != MALFORMED for verdict in said),
-        players={**players, **{r: system.answering for r in asked if r not in players}},
+        players={**players, **dict.fromkeys(sorted(loop.calls.keys() - players), system.answering)},
         cells={
             name: _cell(questions, samples[name].estimates(at))
             for name, questions in sorted(found.items())
         },
         average=samples[None].estimates(at),
+        loop=loop,
     )
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from evaluators.comparison.scores import METRICS, Comparison, Row
-from evaluators.comparison.systems import System
 from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
 from safe_stepwise.methods.loop import OUT_OF_STEPS
-from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import ANSWERED, FAILED
 from safe_stepwise.taxonomy import category
 
-Loops = Mapping[System, LoopStatistics]
-"""What each system came to."""
 
-
-def cost_table(comparison: Comparison, loops: Loops) -> Table:
+def cost_table(comparison: Comparison) -> Table:
     """Calls and tokens of each system by role, in all and a question."""
     names = comparison.names
     header = (comparison.answering, "method", "role", "calls / question", "prompt", "cached",
@@ -24,13 +19,13 @@ def cost_table(comparison: Comparison, loops: Loops) -> Table:
               "computed / question", "completion / question")  # fmt: skip
     table: Table = [header]
     for row in comparison.rows:
-        for role, _, *cells in cost_cells(row, loops[row.system]):
+        for role, _, *cells in cost_cells(row):
             shown = [f"{c:,}" if isinstance(c, int) else c or NOTHING for c in cells]
             table.append([row.system.answering, names[row.system], role, *shown])
     return table
 
 
-def cost_csv(comparison: Comparison, loops: Loops) -> Table:
+def cost_csv(comparison: Comparison) -> Table:
     """`cost_table` for machines."""
     kinds = ("prompt", "cached", "computed", "completion")
     header = (*comparison.columns, "questions", "role", "calls", "calls_per_question",
@@ -38,14 +33,14 @@ def cost_csv(comparison: Comparison, loops: Loops) -> Table:
               "completion_tokens", *(f"{kind}_tokens_per_question" for kind in kinds))  # fmt: skip
     table: Table = [header]
     for row in comparison.rows:
-        loop = loops[row.system]
-        for cells in cost_cells(row, loop):
-            table.append([*comparison.described(row), loop.questions, *cells])
+        for cells in cost_cells(row):
+            table.append([*comparison.described(row), row.loop.questions, *cells])
     return table
 
 
-def cost_cells(row: Row, loop: LoopStatistics) -> Iterable[list[object]]:
+def cost_cells(row: Row) -> Iterable[list[object]]:
     """Of each role that was called, and of all: its name, calls, tokens, tokens a question."""
+    loop = row.loop
     used = [role for role in row.players if loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
         calls = sum(loop.calls[role] for role in roles)
@@ -65,16 +60,16 @@ def cost_cells(row: Row, loop: LoopStatistics) -> Iterable[list[object]]:
         yield [name, calls, calls_each, prompt, cached, computed, share, completion, *each]
 
 
-def ending_table(comparison: Comparison, loops: Loops) -> Table:
+def ending_table(comparison: Comparison) -> Table:
     """How the questions of each system went and ended."""
-    names, stops = comparison.names, _stops(comparison, loops)
+    names, stops = comparison.names, _stops(comparison)
     table: Table = [
         (comparison.answering, "method", "questions", "steps / question",
          *("out of steps" if stop == OUT_OF_STEPS else stop for stop in stops),
          "replies that are no step", "retries used up", "steps accepted unverified")
     ]  # fmt: skip
     for row in comparison.rows:
-        loop = loops[row.system]
+        loop = row.loop
         retries = "max_retries" in dict(row.system.options)
         table.append(
             [row.system.answering, names[row.system], loop.questions,
@@ -84,19 +79,19 @@ def ending_table(comparison: Comparison, loops: Loops) -> Table:
     return table
 
 
-def _stops(comparison: Comparison, loops: Loops) -> list[str]:
+def _stops(comparison: Comparison) -> list[str]:
     """Why questions ended, and may have: out of steps only where steps are limited."""
     options = {name for row in comparison.rows for name, _ in row.system.options}
-    found = [stop for row in comparison.rows for stop in loops[row.system].stop_reasons]
+    found = [stop for row in comparison.rows for stop in row.loop.stop_reasons]
     known = dict.fromkeys([*options & {OUT_OF_STEPS}, *found])
     return [ANSWERED, *(stop for stop in known if stop not in (ANSWERED, FAILED)), FAILED]
 
 
-def error_type_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops) -> Table:
+def error_type_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """Steps at fault of each system by error type."""
     table: Table = [(*comparison.columns, "error_type", "category", "steps", "percent")]
     for row in rows:
-        found = loops[row.system].error_types
+        found = row.loop.error_types
         total = sum(found.values())
         for name in error_types(found):
             count = found.get(name, 0)
@@ -105,11 +100,11 @@ def error_type_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops) ->
     return table
 
 
-def error_position_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops) -> Table:
+def error_position_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """Steps at fault of each system by their number."""
     table: Table = [(*comparison.columns, "position", "steps", "percent", "cumulative_percent")]
     for row in rows:
-        found = loops[row.system].error_positions
+        found = row.loop.error_positions
         total, so_far = sum(found.values()), 0
         for position, count in sorted(found.items()):
             so_far += count
@@ -118,12 +113,12 @@ def error_position_csv(comparison: Comparison, rows: Sequence[Row], loops: Loops
     return table
 
 
-def sweep_csv(comparison: Comparison, loops: Loops) -> Table:
+def sweep_csv(comparison: Comparison) -> Table:
     """Average scores in percent, and cost, of each K and N."""
     columns = [f"{metric}{bound}" for metric in METRICS for bound in ("", "_low", "_high")]
     table: Table = [(*comparison.columns, *columns, "calls_per_question", "computed_per_question")]
     for row in comparison.rows:
-        loop = loops[row.system]
+        loop = row.loop
         scores = [cell for metric in METRICS for cell in bounds(row.average[metric])]
         computed = sum(loop.computed_tokens.values()) / max(1, loop.questions)
         cost = [f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]

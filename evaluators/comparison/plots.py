@@ -10,7 +10,6 @@ from evaluators.comparison.scores import METRIC_NAMES, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
 from evaluators.comparison.tables import error_types, mark
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.taxonomy import category
 
@@ -23,13 +22,11 @@ _EARLY = 3
 """The steps that the paper calls early (Figure 4)."""
 
 
-def error_types_figure(
-    rows: Sequence[Row], names: Mapping[System, str], loops: Mapping[System, LoopStatistics]
-) -> bytes:
+def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
     """The share of each error type among the steps at fault, one panel a system."""
 
     def panel(axes: Any, row: Row) -> None:
-        found = loops[row.system].error_types
+        found = row.loop.error_types
         total = sum(found.values())
         types = error_types(found)
         shares = [100 * found.get(name, 0) / max(1, total) for name in types]
@@ -43,13 +40,11 @@ def error_types_figure(
     return _panels(panel, rows, (9.0, 2.9))
 
 
-def error_positions_figure(
-    rows: Sequence[Row], names: Mapping[System, str], loops: Mapping[System, LoopStatistics]
-) -> bytes:
+def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
     """Steps at fault by their number, one panel a system."""
 
     def panel(axes: Any, row: Row) -> None:
-        found = loops[row.system].error_positions
+        found = row.loop.error_positions
         total = sum(found.values())
         early = sum(count for position, count in found.items() if position <= _EARLY)
         last = max(found, default=1)
@@ -63,9 +58,7 @@ def error_positions_figure(
     return _panels(panel, rows, (7.2, 2.9))
 
 
-def sweep_figure(
-    rows: Sequence[Row], loops: Mapping[System, LoopStatistics], metric: Metric
-) -> bytes:
+def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
     """Average ``metric`` with its interval against calls a question.
 
     A line is a method with its players; one option changes along it (`swept`), by the others the
@@ -82,7 +75,7 @@ def sweep_figure(
 
     def draw(axes: Any, line: System) -> None:
         color, form = _color(line.method), forms.index(line.told(told))
-        x, y, below, above = zip(*(_point(r, loops, metric) for r in lines[line]), strict=True)
+        x, y, below, above = zip(*(_point(r, metric) for r in lines[line]), strict=True)
         axes.errorbar(x, y, (below, above), fmt="none", ecolor=color, alpha=0.25)
         marker = _MARKERS[form % len(_MARKERS)]
         axes.plot(x, y, marker=marker, color=color, label=labels[line], linewidth=1)
@@ -112,15 +105,12 @@ def _color(method: str) -> str:
     return _PALETTE[(known.index(method) if method in known else len(known)) % len(_PALETTE)]
 
 
-def _point(
-    row: Row, loops: Mapping[System, LoopStatistics], metric: Metric
-) -> tuple[float, float, float, float]:
+def _point(row: Row, metric: Metric) -> tuple[float, float, float, float]:
     """Calls a question, score, interval below and above it (all in percent)."""
     score = row.average[metric]
     assert score is not None
     below, above = score.value - score.low, score.high - score.value
-    calls = loops[row.system].calls_per_question
-    return calls, 100 * score.value, 100 * below, 100 * above
+    return row.loop.calls_per_question, 100 * score.value, 100 * below, 100 * above
 
 
 def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:

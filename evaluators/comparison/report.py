@@ -18,12 +18,11 @@ from typing import Any
 
 from evaluators.comparison import cost_tables, plots, score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.cost_tables import Loops
 from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.comparison.systems import System, common_options, swept
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
-from evaluators.outcomes import Outcome, statistics_of
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.files import write_atomically
@@ -77,30 +76,21 @@ def write(outcomes: Iterable[Outcome], folder: Path, seed: int = 0) -> Report:
 
 def report(outcomes: Iterable[Outcome], seed: int = 0) -> Report:
     """The report on ``outcomes``, not yet written."""
-    comparison, loops = _analysed(outcomes, seed)
+    comparison = compare(outcomes, seed)
     text = _comparison_text(comparison)
     files = {
         COMPARISON: text.encode(),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
-        "cost.md": _cost_text(comparison, loops).encode(),
-        "cost.csv": csv_bytes(cost_tables.cost_csv(comparison, loops)),
-        **_error_files(comparison, loops),
-        **_sweep_files(comparison, loops),
+        "cost.md": _cost_text(comparison).encode(),
+        "cost.csv": csv_bytes(cost_tables.cost_csv(comparison)),
+        **_error_files(comparison),
+        **_sweep_files(comparison),
     }
-    return Report(text, _results(comparison, loops), files)
+    return Report(text, _results(comparison), files)
 
 
-def _analysed(outcomes: Iterable[Outcome], seed: int) -> tuple[Comparison, Loops]:
-    known = list(outcomes)
-    comparison = compare(known, seed)
-    by_system: dict[System, list[Outcome]] = {row.system: [] for row in comparison.rows}
-    for o in known:
-        by_system[System.of(o.method, o.players, o.options)].append(o)
-    return comparison, {system: statistics_of(found) for system, found in by_system.items()}
-
-
-def _results(comparison: Comparison, loops: Loops) -> dict[str, Any]:
+def _results(comparison: Comparison) -> dict[str, Any]:
     return {
         "simulated": comparison.simulated,
         "benchmarks": list(comparison.benchmarks),
@@ -117,7 +107,7 @@ def _results(comparison: Comparison, loops: Loops) -> dict[str, Any]:
                     for name, cell in row.cells.items()
                 },
                 "average": asdict(row)["average"],
-                "loop": _plain(loops[row.system]),
+                "loop": _plain(row.loop),
             }
             for row in comparison.rows
         ],
@@ -195,7 +185,7 @@ def _counts(comparison: Comparison) -> list[str]:
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
 
 
-def _cost_text(comparison: Comparison, loops: Loops) -> str:
+def _cost_text(comparison: Comparison) -> str:
     marked = mark(comparison.simulated)
     parts = [
         f"# Cost{marked}",
@@ -203,26 +193,23 @@ def _cost_text(comparison: Comparison, loops: Loops) -> str:
         "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
         "held. Replies that the response cache gave count with what they cost at first. The judge "
         "is not in it.",
-        markdown(cost_tables.cost_table(comparison, loops)),
+        markdown(cost_tables.cost_table(comparison)),
         f"## How questions ended{marked}",
-        markdown(cost_tables.ending_table(comparison, loops)),
+        markdown(cost_tables.ending_table(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _error_files(comparison: Comparison, loops: Loops) -> dict[str, bytes]:
+def _error_files(comparison: Comparison) -> dict[str, bytes]:
     verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
-    names = comparison.names
-    shown = _drawn(verified)
-    types = cost_tables.error_type_csv(comparison, verified, loops)
-    positions = cost_tables.error_position_csv(comparison, verified, loops)
+    names, shown = comparison.names, _drawn(verified)
     return {
-        "error_types.csv": csv_bytes(types),
-        "error_types.png": plots.error_types_figure(shown, names, loops),
-        "error_positions.csv": csv_bytes(positions),
-        "error_positions.png": plots.error_positions_figure(shown, names, loops),
+        "error_types.csv": csv_bytes(cost_tables.error_type_csv(comparison, verified)),
+        "error_types.png": plots.error_types_figure(shown, names),
+        "error_positions.csv": csv_bytes(cost_tables.error_position_csv(comparison, verified)),
+        "error_positions.png": plots.error_positions_figure(shown, names),
     }
 
 
@@ -236,14 +223,14 @@ def _drawn(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row in chosen.values()]
 
 
-def _sweep_files(comparison: Comparison, loops: Loops) -> dict[str, bytes]:
+def _sweep_files(comparison: Comparison) -> dict[str, bytes]:
     rows = comparison.rows
     if not swept([row.system for row in rows]):
         return {}
     judged = any(row.average["accuracy"] for row in rows)
     metric: Metric = "accuracy" if judged else "exact_match"
-    files = {"sweep.csv": csv_bytes(cost_tables.sweep_csv(comparison, loops))}
+    files = {"sweep.csv": csv_bytes(cost_tables.sweep_csv(comparison))}
     drawn = [row for row in rows if row.average[metric]]
     if swept([row.system for row in drawn]):
-        files["sweep.png"] = plots.sweep_figure(drawn, loops, metric)
+        files["sweep.png"] = plots.sweep_figure(drawn, metric)
     return files

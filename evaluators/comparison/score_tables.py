@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluators.comparison.scores import (
-    METRIC_NAMES,
-    METRICS,
-    Comparison,
-    Difference,
-    Estimates,
-    Metric,
-    Row,
-)
+from evaluators.comparison.scores import METRIC_NAMES, METRICS, Comparison, Difference, Row
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, varying
 from evaluators.comparison.tables import AVERAGE, NOTHING, Table, bounds, p_text, percent
@@ -23,7 +15,7 @@ def score_table(comparison: Comparison) -> Table:
     names = comparison.names
     table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     for row in comparison.rows:
-        scores = [_with_margin(e) for _, _, e in _scores(comparison, row)]
+        scores = [_with_margin(e) for e in _scores(comparison, row)]
         table.append([row.system.answering, names[row.system], *scores])
         if not row.system.is_baseline:
             gains = _gains(comparison, row)
@@ -38,7 +30,7 @@ def interval_table(comparison: Comparison) -> Table:
     names = comparison.names
     table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     for row in comparison.rows:
-        cells = [_interval(e) for _, _, e in _scores(comparison, row)]
+        cells = [_interval(e) for e in _scores(comparison, row)]
         table.append([row.system.answering, names[row.system], *cells])
     return table
 
@@ -57,16 +49,9 @@ def difference_table(comparison: Comparison) -> Table:
         found = [tested.get((first, second, benchmark, metric)) for metric in METRICS]
         known = next(d for d in found if d)  # that of EM, of all questions
         what = f"{names[first]} − {names[second]}"
-        cells: list[object] = [
-            first.answering,
-            what,
-            benchmark or AVERAGE,
-            known.pairs,
-            known.unpaired,
-        ]
-        for d in found:
-            cells += _test_cells(d) if d else [NOTHING] * 4
-        table.append(cells)
+        tests = [cell for d in found for cell in (_test_cells(d) if d else [NOTHING] * 4)]
+        place = benchmark or AVERAGE
+        table.append([first.answering, what, place, known.pairs, known.unpaired, *tests])
     return table
 
 
@@ -79,7 +64,7 @@ def score_csv(comparison: Comparison) -> Table:
     counts = [f"{name}_{count}" for name in comparison.benchmarks for count in counted]
     table: Table = [(*comparison.columns, "row", *columns, *bounds, *counts)]
     for row in comparison.rows:
-        estimates = [e for _, _, e in _scores(comparison, row)]
+        estimates = _scores(comparison, row)
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]
         table.append([*comparison.described(row), "score", *_values(estimates), *numbers])
@@ -131,14 +116,11 @@ def _score_header(comparison: Comparison) -> list[str]:
     return [f"{place} {METRIC_NAMES[metric]}" for place in places for metric in METRICS]
 
 
-def _scores(comparison: Comparison, row: Row) -> list[tuple[str, Metric, Estimate | None]]:
-    found: list[tuple[str, Metric, Estimate | None]] = []
-    for name in (*comparison.benchmarks, AVERAGE):
-        estimates: Estimates | None = row.average
-        if name in comparison.benchmarks:
-            estimates = row.cells[name].estimates if name in row.cells else None
-        found += [(name, m, estimates[m] if estimates else None) for m in METRICS]
-    return found
+def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
+    """In the order of the columns."""
+    cells = [row.cells.get(name) for name in comparison.benchmarks]
+    places = [*(cell.estimates if cell else {} for cell in cells), row.average]
+    return [estimates.get(metric) for estimates in places for metric in METRICS]
 
 
 def _gains(comparison: Comparison, row: Row) -> list[Difference | None]:

@@ -8,6 +8,7 @@ from typing import Literal
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, names, notable
 from evaluators.comparison.tables import mark
+from safe_stepwise.methods.running import LoopStatistics
 
 Metric = Literal["exact_match", "f1", "accuracy"]
 METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
@@ -45,6 +46,8 @@ class Row:
     cells: dict[str, Cell]
     """By benchmark."""
     average: Estimates
+    loop: LoopStatistics
+    """What its questions came to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.metric.judge import Judge
-from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question
 
 
@@ -66,11 +65,12 @@ class Options:
     def plan(
         self,
         questions: Sequence[Question],
+        opener: Callable[[str], Engine],
         corpus: Corpus | None,
         cache: ResponseCache,
         notes: Mapping[str, Any],
     ) -> Evaluation:
-        """What to run, its engines opened; ``notes`` say where the questions come from.
+        """What to run, engines opened by ``opener``; ``notes`` say where the questions come from.
 
         Raises ``UserError``, with the option that it concerns.
         """
@@ -78,7 +78,7 @@ class Options:
 
         def client(role: str, spec: str) -> Client:
             try:
-                engine = engines.setdefault(spec, engines.get(spec) or open_engine(spec))
+                engine = engines.setdefault(spec, engines.get(spec) or opener(spec))
             except UserError as error:
                 raise UserError(f"--{role}: {error}") from None
             return Client(engine, cache, self.in_flight)

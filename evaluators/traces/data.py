@@ -51,7 +51,7 @@ def traces(folder: Path) -> dict[str, Any]:
     for number, outcome in enumerate(read_outcomes(folder), 1):
         try:
             run = _run(outcome)
-            question = questions.setdefault(_question_key(outcome), len(questions))
+            key = str(outcome.benchmark), str(outcome.question_id)
             system = System.of(outcome.method, outcome.players, outcome.options)
         except (TypeError, ValueError, AttributeError) as error:
             raise _unread(folder / TRAJECTORIES, number, error) from None
@@ -59,6 +59,7 @@ def traces(folder: Path) -> dict[str, Any]:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
         labels.update(attempt["label"] for attempt in run["attempts"])
+        question = questions.setdefault(key, len(questions))
         place = systems.setdefault(system, len(systems))
         runs.append({**run, "question": question, "system": place})
     if not runs:
@@ -132,10 +133,6 @@ def _plain(value: Any) -> str:
     return {None: "none", True: "yes", False: "no"}.get(value, str(value))
 
 
-def _question_key(outcome: Outcome) -> tuple[str, str]:
-    return str(outcome.benchmark), str(outcome.question_id)
-
-
 def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
@@ -190,13 +187,8 @@ def _passage(passage: Passage) -> dict[str, str]:
 
 def _run(outcome: Outcome) -> dict[str, Any]:
     trajectory = outcome.trajectory
-    counted = statistics_of([outcome])
-    counts = (
-        counted.calls,
-        counted.prompt_tokens,
-        counted.cached_tokens,
-        counted.completion_tokens,
-    )
+    found = statistics_of([outcome])
+    counts = (found.calls, found.prompt_tokens, found.cached_tokens, found.completion_tokens)
     return {
         "worth": worth(outcome),
         "em": _score(outcome.exact_match),
@@ -207,7 +199,7 @@ def _run(outcome: Outcome) -> dict[str, Any]:
         "stop": str(trajectory.stop_reason),
         "steps": len(trajectory.steps),
         # By role calls, prompt, cached and completion tokens.
-        "cost": [(str(role), [int(c[role]) for c in counts]) for role in counted.calls],
+        "cost": [(str(role), [int(c[role]) for c in counts]) for role in found.calls],
         "attempts": list(_attempts(outcome)),
     }
 
@@ -219,8 +211,7 @@ def _score(value: float) -> float:
 
 
 def _attempts(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    trajectory = outcome.trajectory
-    for attempt in trajectory.attempts:
+    for attempt in outcome.trajectory.attempts:
         said = attempt.feedback
         yield {
             "step": int(attempt.number),

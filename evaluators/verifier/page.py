@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evaluators.comparison.tables import csv_bytes
 from evaluators.labels.agreement import Score, score_rows
 from evaluators.verifier.quality import FAILED, LABELS, OUTCOMES
 from safe_stepwise.store.figures import png
@@ -23,14 +22,10 @@ def title_of(verifier: Mapping[str, Any]) -> str:
     return name if not verifier["simulated"] or "simulated" in name else f"{name} (simulated)"
 
 
-def confusion_csv(confusion: Mapping[str, Mapping[str, int]]) -> str:
+def confusion_csv(confusion: Mapping[str, Mapping[str, int]]) -> bytes:
     """Gold labels down, what was said across."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["gold", *OUTCOMES])
-    for gold in LABELS:
-        writer.writerow([gold, *(confusion.get(gold, {}).get(said, 0) for said in OUTCOMES)])
-    return stream.getvalue()
+    counts = [[g, *(confusion.get(g, {}).get(said, 0) for said in OUTCOMES)] for g in LABELS]
+    return csv_bytes([["gold", *OUTCOMES], *counts])
 
 
 def confusion_png(confusion: Mapping[str, Mapping[str, int]], title: str) -> bytes:

@@ -62,7 +62,7 @@ def files(
     made = {
         QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
         PAGE: page(found).encode(),
-        f"{CONFUSION}.csv": confusion_csv(first["confusion"]).encode(),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"]),
         f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first)),
     }
     for run in runs:

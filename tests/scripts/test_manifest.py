@@ -12,7 +12,7 @@ from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate, release_datasets
-from scripts.release_datasets import KNOWN
+from scripts.release_plans import KNOWN
 from tests.makers.plausible import PlausibleMaker
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"

@@ -10,7 +10,7 @@ from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import cli, demo, regenerate, release_datasets
-from scripts.release_datasets import KNOWN
+from scripts.release_plans import KNOWN
 
 MANIFEST = """\
 version: v0.1.0

@@ -15,7 +15,7 @@ from releases.parts import Made
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate, release_models
-from scripts.release_datasets import KNOWN
+from scripts.release_plans import KNOWN
 
 MANIFEST = """
 version: v0.2.0

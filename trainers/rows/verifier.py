@@ -14,6 +14,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import Feedback
+from safe_stepwise.store.names import PROMPT_COMPLETION, STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT, category
 from trainers.config import Filters
 from trainers.rows.base import BadRow, Kind, Row, Source, find, load
@@ -21,7 +22,7 @@ from trainers.rows.base import BadRow, Kind, Row, Source, find, load
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
-_PLACE = ("safe-verifier-steps", "statistics/verifier_steps.json")
+_PLACE = (VERIFIER_STEPS, STEPS_RECORD)
 _TOLD = ["id", "benchmark", "question_id", "error_type", "origin"]
 
 
@@ -32,10 +33,10 @@ def open_rows(dataset: str, split: str, filters: Filters) -> tuple[Source, list[
     filters that leave nothing.
     """
     source, place = find(dataset, *_PLACE)
-    rows = list(load(dataset, place, source.revision, "prompt_completion", split))
+    rows = list(load(dataset, place, source.revision, PROMPT_COMPLETION, split))
     for row in rows[:1]:
         if not {"id", "prompt", "completion"} <= set(row):
-            raise UserError(f"{dataset}: its prompt_completion lacks id, prompt or completion")
+            raise UserError(f"{dataset}: its {PROMPT_COMPLETION} lacks id, prompt or completion")
     if filters.drop_category or filters.origins:
         kept = {row["id"] for row in _labels(dataset, source, place, split) if _stays(row, filters)}
         rows = [row for row in rows if row["id"] in kept]
@@ -74,7 +75,7 @@ def _questions(dataset: str, split: str) -> dict[str, tuple[str, str]]:
 
 def _labels(dataset: str, source: Source, place: str, split: str) -> list[Row]:
     """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
-    found = load(dataset, place, source.revision, "steps", split).select_columns(_TOLD)
+    found = load(dataset, place, source.revision, STEPS, split).select_columns(_TOLD)
     named = {name: found.features[name] for name in ("error_type", "origin")}
     return [
         {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from builders.steps import mining
-from builders.steps.mining import Case, Pattern, Refinement
+from builders.steps.cases import Case, Pattern, in_turn
+from builders.steps.mining import Refinement
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import RefinementStatistics, refine
-from builders.steps.relabelling import in_turn
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.engines.base import Request

@@ -1,0 +1,76 @@
+"""What a manifest may name, and the builds that it comes to; no command itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from builders.benchmarks import BENCHMARKS
+from builders.steps.collect import MAX_LENGTH, StepsBuild
+from builders.steps.composition import Composition
+from builders.steps.refined import read_refined
+from builders.verified.collect import EVALUATION_SIZE, Build
+from builders.verified.teachers import Teachers
+from builders.verified.teachers.choice import known_teacher
+from builders.work.folders import read_statistics
+from releases.manifest import Known, Manifest, StepsEntry
+from releases.parts import refuse_strangers
+from safe_stepwise.store.names import DATASETS, VERIFIED
+
+KNOWN = Known(
+    benchmarks=BENCHMARKS,
+    recipes=Path(__file__).parents[1] / "trainers" / "recipes",
+    evaluation_size=EVALUATION_SIZE,
+    max_length=MAX_LENGTH,
+    check_teacher=lambda spec, where: known_teacher(spec, where=where),
+    check_composition=Composition,
+)
+
+
+def build_plans(
+    manifest: Manifest, datasets: Path, teachers: Callable[[str], Teachers] = known_teacher
+) -> list[Build]:
+    """The builds of a manifest; ``teachers`` makes those of their specs."""
+    beside = manifest.path.parent
+    return [
+        Build(
+            benchmark=entry.benchmark,
+            source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
+            split=entry.split,
+            output=datasets,
+            teacher=teachers(entry.teacher),
+            version=manifest.version,
+            seed=manifest.seed,
+            limit=entry.limit,
+            keep_rejects=entry.on_error == "keep",
+            evaluation_size=manifest.evaluation_size,
+            sha256=entry.sha256,
+            keep_work=True,
+        )
+        for entry in manifest.builds
+    ]
+
+
+def check_plans(manifest: Manifest, output: Path) -> None:
+    """Raise ``UserError`` for a folder of another release, and a bad file of refined rows."""
+    datasets = output / DATASETS
+    refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
+    entry = manifest.verifier_steps
+    if entry is not None and entry.refined_from is not None:
+        read_refined(entry.refined_from)  # a mistake in it shows before hours of work
+
+
+def steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:
+    """The verifier set of a manifest."""
+    return StepsBuild(
+        verified=datasets,
+        output=datasets,
+        composition=Composition(**entry.composition),
+        test_share=entry.test_share,
+        version=manifest.version,
+        seed=manifest.seed,
+        workers=workers,
+        max_length=entry.max_length,
+        pool=entry.pool,
+        refined=entry.refined_from,
+    )
