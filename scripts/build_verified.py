@@ -18,7 +18,7 @@ from builders.verified.estimate import told
 from builders.verified.features import SPLITS
 from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
-from builders.work.slurm import Submitted
+from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import REJECTS, known_version

@@ -14,12 +14,11 @@ from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.manifest import Manifest, read_manifest
 from releases.opened import open_all, opened_rows
 from releases.parts import read_lock
-from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
 from scripts.evaluate_stepwise import evaluated
-from scripts.release_datasets import released
+from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN
 
@@ -56,8 +55,7 @@ def forget_stale(manifest: Manifest, output: Path) -> None:
     if not (output / LOCK).exists():
         return
     made = read_lock(output)
-    now = (code_digest("scripts.regenerate", without=()), manifest.sha256)
-    if (made["code_sha256"], made["manifest"]["sha256"]) != now:
+    if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), manifest.sha256):
         (output / LOCK).unlink()
         shutil.rmtree(output / DATASETS)
 

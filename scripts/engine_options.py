@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from builders.work.executors import ENGINES
-from builders.work.slurm import Slurm
+from builders.work.executors import ENGINES, Slurm
 from safe_stepwise.errors import one_of
 from scripts.cli import cores, positive
 

@@ -14,7 +14,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.collect import Build, questions
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.teachers.llm import LLMTeachers
-from builders.work.slurm import Submitted
+from builders.work.executors import Submitted
 from releases.manifest import read_manifest
 from releases.planning import Source, Speed, Training, expectations, foreseen, lacking, told
 from safe_stepwise.store.names import DATASETS

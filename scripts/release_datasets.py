@@ -20,7 +20,7 @@ from builders.verified.collect import Build
 from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
-from builders.work.shards import Asker
+from builders.work.shards import Annotator
 from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
@@ -54,7 +54,7 @@ def released(
     """
     teachers = partial(known_teacher, cache=cache, in_flight=in_flight)
     plans = build_plans(manifest, output / DATASETS, teachers)
-    sources: list[Asker] = [plan.teacher for plan in plans]
+    sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
     if (entry := manifest.verifier_steps) is not None:
         maker = known_maker(teachers(entry.teacher), manifest.seed)
@@ -66,7 +66,7 @@ def released(
         "datasets", partial(_builds, plans, sources), partial(_check, manifest, output, sources)
     )
     made_by = {
-        "code_sha256": code_digest("scripts.regenerate", without=()),
+        "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
     skip = parts.left_out(manifest, skip_training)
@@ -76,7 +76,12 @@ def released(
         _close(sources)
 
 
-def _check(manifest: Manifest, output: Path, sources: Sequence[Asker]) -> None:
+def release_code() -> str:
+    """Digest of all the code that makes releases."""
+    return code_digest("scripts.regenerate", without=())
+
+
+def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:
     check_plans(manifest, output)
     if unmined := no_refined(manifest):
         raise UserError(f"{manifest.path}: {unmined}")
@@ -84,7 +89,7 @@ def _check(manifest: Manifest, output: Path, sources: Sequence[Asker]) -> None:
         source.check()
 
 
-def _builds(plans: Sequence[Build], sources: Sequence[Asker]) -> Made:
+def _builds(plans: Sequence[Build], sources: Sequence[Annotator]) -> Made:
     made = [build(plan, CARDS) for plan in plans]
     _close(sources)  # what comes next may want their memory
     return Made(overview(made), counts(made))
@@ -95,6 +100,6 @@ def _steps(plan: StepsBuild, maker: Maker) -> Made:
     return Made(steps_summary(plan, made), {"verifier-steps": steps_counts(made)})
 
 
-def _close(sources: Sequence[Asker]) -> None:
+def _close(sources: Sequence[Annotator]) -> None:
     for source in sources:
         source.close()

@@ -14,7 +14,7 @@ from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow
-from builders.work.shards import Asker, read_shard
+from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Label, Question, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import feedback_of, question_of, step_of
@@ -31,7 +31,7 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 """One row a question: its step rows as JSON, with their ids beside, to be found by."""
 
 
-class Maker(Asker, Protocol):
+class Maker(Annotator, Protocol):
     """Makes step rows of verified questions; picklable if it has ``own_processes``."""
 
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:

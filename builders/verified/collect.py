@@ -16,10 +16,9 @@ from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
 from builders.verified.statistics import Source
 from builders.verified.teachers import Teachers
-from builders.work.executors import Engine, Standing, results
+from builders.work.executors import Engine, Slurm, Standing, results
 from builders.work.ranks import Work
 from builders.work.shards import Shard
-from builders.work.slurm import Slurm
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 from safe_stepwise.store.names import REJECTS

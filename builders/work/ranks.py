@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from builders.work.shards import Asker, Job, Shard, process, stored
+from builders.work.shards import Annotator, Job, Shard, process, stored
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
 
@@ -47,7 +47,7 @@ class Work(Generic[J]):
     """
 
     jobs: Callable[[], Iterable[J]]
-    asker: Asker
+    annotator: Annotator
     folder: Path
     title: str
     unit: str = "row"
@@ -157,7 +157,7 @@ def _run(
         note(attempt, f"{number:09d}-{rank:05d}", error)
         raise
     finally:
-        work.asker.close()
+        work.annotator.close()
         running.unlink(missing_ok=True)
 
 

@@ -19,8 +19,8 @@ from safe_stepwise.store.files import write_atomically
 _SUMMARY = b"safe_stepwise.shard"
 
 
-class Asker(Protocol):
-    """Who makes labels or steps: annotations, or a model behind a client."""
+class Annotator(Protocol):
+    """Who gives labels or steps: a benchmark's annotations, or a model behind a client."""
 
     @property
     def name(self) -> str:

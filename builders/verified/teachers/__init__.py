@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from builders.work.shards import Asker
+from builders.work.shards import Annotator
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -25,7 +25,7 @@ class Proposal:
     explanation: str
 
 
-class Teachers(Asker, Protocol):
+class Teachers(Annotator, Protocol):
     """Makes a teacher for each question; picklable, as it goes to the workers."""
 
     def __call__(self) -> Teacher: ...

@@ -22,8 +22,8 @@ from builders.verified.collect import Build
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work import executors, processes
+from builders.work.executors import Slurm, Submitted
 from builders.work.ranks import RankError
-from builders.work.slurm import Slurm, Submitted
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
