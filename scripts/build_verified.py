@@ -13,8 +13,9 @@ from pathlib import Path
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
 from builders.verified.build import build
-from builders.verified.collect import EVALUATION_SIZE, SPLITS, Build
+from builders.verified.collect import EVALUATION_SIZE, Build
 from builders.verified.estimate import told
+from builders.verified.features import SPLITS
 from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
 from builders.work.executors import Submitted

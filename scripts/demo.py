@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.synthetic import generate, parse_spec
-from builders.work.shards import code_digest
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.manifest import Manifest, read_manifest
 from releases.opened import open_all, opened_rows
@@ -19,7 +18,7 @@ from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
 from scripts.evaluate_stepwise import evaluated
-from scripts.release_datasets import released
+from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN
 
@@ -56,7 +55,7 @@ def forget_stale(manifest: Manifest, output: Path) -> None:
     if not (output / LOCK).exists():
         return
     made = read_lock(output)
-    if (made["code_sha256"], made["manifest"]["sha256"]) != (code_digest(), manifest.sha256):
+    if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), manifest.sha256):
         (output / LOCK).unlink()
         shutil.rmtree(output / DATASETS)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
-from builders.work.shards import code_digest
 from evaluators.run.choices import Choices
 from evaluators.run.command import carry_out
 from evaluators.run.options import Options
@@ -52,8 +51,7 @@ def evaluated(options: Options) -> str:
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
         try:
-            digest = code_digest()
-            plan = options.plan(asked.questions, open_engine, corpus, cache, digest, notes)
+            plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
             scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
             return carry_out(replace(plan, scoring=scoring), options.seed, warn)
         except OSError as error:

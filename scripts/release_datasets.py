@@ -11,17 +11,16 @@ from typing import Any
 
 from builders.steps.build import build as build_steps
 from builders.steps.choice import known_maker
+from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
-from builders.steps.shards import Maker
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
-from builders.verified.teachers import Annotator
 from builders.verified.teachers.choice import known_teacher
-from builders.work.shards import code_digest
+from builders.work.shards import Annotator
 from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
@@ -31,6 +30,7 @@ from releases.parts import Made, Part
 from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS
 from scripts.cli import warn
 from scripts.release_plans import build_plans, check_plans, steps_plan
@@ -66,7 +66,7 @@ def released(
         "datasets", partial(_builds, plans, sources), partial(_check, manifest, output, sources)
     )
     made_by = {
-        "code_sha256": code_digest(),
+        "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
     skip = parts.left_out(manifest, skip_training)
@@ -74,6 +74,11 @@ def released(
         return parts.make(manifest, output, [datasets, *made, *others], skip, made_by, read_release)
     finally:
         _close(sources)
+
+
+def release_code() -> str:
+    """Digest of all the code that makes releases."""
+    return code_digest("scripts.regenerate", without=())
 
 
 def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:

@@ -7,10 +7,8 @@ chosen, split by groups of questions, written beside the work and swapped in who
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from builders.steps import leakage
+from builders.steps.chunks import Maker, read_rows
 from builders.steps.collect import Found, StepsBuild, make, question_key
 from builders.steps.composition import choose, rank
 from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
@@ -26,17 +25,14 @@ from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rows import StepRow
-from builders.steps.shards import Maker, read_rows
 from builders.steps.statistics import StepStatistics, builds_of, counted, examples
+from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
-from builders.work import folders
-from builders.work.dataset_info import dataset_info
+from builders.work import folders, publishing
 from builders.work.parquet import SplitFiles, SplitWriter
-from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
-from safe_stepwise.store import locks
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
     MISSING,
     PROMPT_COMPLETION,
@@ -60,7 +56,7 @@ def build(
     """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers. ``warn`` is told what may matter but stops nothing.
+    workers. ``warn`` is told what may matter but stops nothing: labels that other code made.
 
     Raises ``UserError`` for what the user can mend: folders, versions, too few rows, rows that are
     too long, a full disk.
@@ -69,28 +65,32 @@ def build(
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    for warning in verified.warnings:
-        warn(warning)
-    with locks.exclusive(plan.output):
-        folders.recover(plan.output / VERIFIER_STEPS)
-        folders.check_version(plan.output / VERIFIER_STEPS, plan.version)
+    if others := _labelled_otherwise(verified):
+        warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
+    found = Found()
+
+    def done() -> str:
+        return f"{found.standing.done} questions done"
+
+    with publishing.building(plan.output, (VERIFIER_STEPS,), plan.version, plan.work, done):
         _check_kind(plan)
-        found = Found()
         try:
             maker.check()
-            return _build(plan, verified, maker, card, found)
-        except OSError as error:
-            shutil.rmtree(plan.work / "release", ignore_errors=True)
-            if locks.is_disk_full(error):
-                raise UserError(
-                    f"{plan.output}: no space left on the disk, with {found.done} questions done; "
-                    f"make room and run the same command again: it resumes from {plan.work}"
-                ) from error
-            if locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or plan.output), error) from error
-            raise
+            make(plan, verified, maker, found)
+            release = publishing.new_release(plan.work)
+            statistics = _write(plan, verified, maker, found, release / "data")
+            _publish(plan, release, statistics, card)
+            return statistics
         finally:
             maker.close()
+
+
+def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
+    return [
+        f"{build['benchmark']} {build['split']}"
+        for build in verified.builds
+        if build["code_sha256"] != code_of(build["benchmark"], build["teacher"])
+    ]
 
 
 def _check_kind(plan: StepsBuild) -> None:
@@ -105,29 +105,19 @@ def _check_kind(plan: StepsBuild) -> None:
             )
 
 
-def _build(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, card: Card, found: Found
+def _write(
+    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path
 ) -> StepStatistics:
-    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
-    make(plan, verified, maker, found)
+    """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
-    questions = {
-        question_key(c.benchmark, c.question) for c in found.candidates if c.id in chosen.ids
-    }
-    missing = {c.id for c in found.missing if question_key(c.benchmark, c.question) in questions}
-    picked = _read(found.shards, chosen.ids | missing, plan.seed)
+    picked = _picked(found, chosen.ids, plan.seed)
     steps = [row for row in picked if row.id in chosen.ids]
+    missing = [row for row in picked if row.id not in chosen.ids]
     test, groups = _split(plan, steps)
-    by_config = {
-        STEPS: _by_split(steps, test),
-        MISSING: _by_split([row for row in picked if row.id in missing], test),
-    }
+    by_config = {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
     lengths = check_lengths(picked, plan.max_length, plan.tokenizer)
-    release = plan.work / "release"
-    shutil.rmtree(release, ignore_errors=True)
-    files = _write(by_config, release / "data")
-    builds = verified.of(plan.benchmarks)
-    statistics = StepStatistics(
+    files = _files(by_config, folder)
+    return StepStatistics(
         version=plan.version,
         seed=plan.seed,
         teacher=maker.name,
@@ -137,38 +127,48 @@ def _build(
         test_share=plan.test_share,
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined),
-        **counted(by_config[STEPS]),
         missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
-        trajectories={
-            name: {"questions": found.seen[name], "passing": found.passing[name]}
-            for name in sorted(found.seen)
-        },
-        refused=_refused_counts(found),
-        kept_out={
-            name: {"questions": number, "rows": found.kept_rows[name]}
-            for name, number in sorted(found.kept_questions.items())
-        },
         shortfalls=chosen.shortfalls,
         groups=groups,
         lengths=lengths,
-        verified=builds_of(builds),
+        verified=builds_of(verified.of(plan.benchmarks)),
         files=files,
         examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
         libraries={**libraries(), "matplotlib": installed_version("matplotlib")},
-        code_sha256=code_digest(),
+        code_sha256=code_digest(__name__, maker.__module__),
+        **counted(by_config[STEPS]),
+        **_found_counts(found),
     )
-    _publish(plan, release, statistics, card)
-    return statistics
 
 
-def _read(shards: Sequence[Path], ids: frozenset[str], seed: int) -> list[StepRow]:
-    """The rows of these ids, each once, in the order of the draw."""
-    found: dict[str, StepRow] = {}
-    for path in shards:
-        for row in read_rows(path, ids):
-            found.setdefault(row.id, row)
-    return [found[id_] for id_ in sorted(found, key=lambda id_: rank(seed, id_))]
+def _found_counts(found: Found) -> dict[str, Any]:
+    """What was seen, refused and kept out, as fields of `StepStatistics`."""
+    refused: dict[str, dict[str, int]] = defaultdict(dict)
+    for (error_type, reason), number in sorted(found.refused.items()):
+        refused[error_type][reason] = number
+    return {
+        "trajectories": {
+            name: {"questions": found.seen[name], "passing": found.passing[name]}
+            for name in sorted(found.seen)
+        },
+        "refused": dict(refused),
+        "kept_out": {
+            name: {"questions": number, "rows": found.kept_rows[name]}
+            for name, number in sorted(found.kept_questions.items())
+        },
+    }
+
+
+def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
+    """The chosen rows and those of missing evidence of the same questions, in the draw's order."""
+    questions = {(c.benchmark, c.question) for c in found.candidates if c.id in chosen}
+    missing = {c.id for c in found.missing if (c.benchmark, c.question) in questions}
+    rows: dict[str, StepRow] = {}
+    for path in found.shards:
+        for row in read_rows(path, chosen | missing):
+            rows.setdefault(row.id, row)
+    return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(seed, id_))]
 
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], dict[str, int]]:
@@ -198,7 +198,7 @@ def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepR
     return parts
 
 
-def _write(
+def _files(
     by_config: Mapping[str, Mapping[str, Sequence[StepRow]]], folder: Path
 ) -> dict[str, dict[str, SplitFiles]]:
     files: dict[str, dict[str, SplitFiles]] = {}
@@ -224,39 +224,15 @@ def _columns(config: str, row: StepRow) -> dict[str, Any]:
 
 def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:
     """Write the record and the card, put all in place, and only then forget the work."""
-    record = json.loads(json.dumps(asdict(statistics)))
-    content = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    info = dataset_info(
-        {config: list(splits.values()) for config, splits in record["files"].items()},
+    record = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
+    publishing.complete(
+        release,
+        STEPS_RECORD,
+        statistics,
+        lambda _, info: card(record, info),
+        lambda _: {config: splits.values() for config, splits in record["files"].items()},
         config_features,
     )
-    written = {
-        **card(record, info),
-        STEPS_RECORD: content.encode(),
-    }
-    for name, data in written.items():
-        (release / name).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(release / name, data)
-    for made in (*release.glob("*"), *release.glob("*/*")):
-        if made.is_dir():
-            folders.sync_folder(made)
     folders.swap_in(release, plan.output / VERIFIER_STEPS)
-    _publish_refused(plan)
-    shutil.rmtree(plan.work)
-    with suppress(OSError):
-        plan.work.parent.rmdir()
-
-
-def _publish_refused(plan: StepsBuild) -> None:
-    content = (plan.work / REFUSED).read_bytes()
-    if content:
-        write_atomically(plan.output / REFUSED, content)
-    else:
-        (plan.output / REFUSED).unlink(missing_ok=True)
-
-
-def _refused_counts(found: Found) -> dict[str, dict[str, int]]:
-    counts: dict[str, dict[str, int]] = defaultdict(dict)
-    for (error_type, reason), number in sorted(found.refused.items()):
-        counts[error_type][reason] = number
-    return dict(counts)
+    publishing.publish_lines(plan.output / REFUSED, (plan.work / REFUSED).read_bytes())
+    publishing.forget(plan.work)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from builders.steps.chunks import Maker
 from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker
-from builders.steps.shards import Maker
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.errors import UserError

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from builders.steps import leakage
+from builders.steps.chunks import (
+    CHUNK_QUESTIONS,
+    NOT_IN_POOL,
+    MadeSteps,
+    Maker,
+    StepChunk,
+    refused_row,
+)
 from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
-from builders.steps.shards import (
-    CHUNK_QUESTIONS,
-    NOT_IN_POOL,
-    Maker,
-    StepJob,
-    StepShard,
-    process,
-    refused_row,
-    step_job,
-)
-from builders.work.pool import in_order
+from builders.work.executors import Engine, Standing, results
+from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
-from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 MAX_LENGTH = 8192
@@ -68,8 +68,8 @@ class StepsBuild:
 class Found:
     """What the chunks hold, as far as they are done."""
 
-    done: int = 0
-    cached: int = 0
+    standing: Standing = field(default_factory=lambda: Standing(word="refused"))
+    """In questions; whatever was refused counts as failed."""
     shards: list[Path] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     missing: list[Candidate] = field(default_factory=list)
@@ -77,6 +77,7 @@ class Found:
     seen: Counter[str] = field(default_factory=Counter)
     passing: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By error type and reason."""
     refined: int = 0
     """Rows of refinement that were read."""
     last_failure: str = ""
@@ -87,89 +88,84 @@ class Found:
 
 def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) -> None:
     """Run all chunks; fills ``found`` as it goes, and the work folder's ``refused.jsonl``."""
-    evaluated = list(evaluation_questions(verified))
-    ids = {question_key(question.benchmark, question.id) for question in evaluated}
-    index = leakage.Index(map(leakage.document, evaluated))
-    builds = verified.of(plan.benchmarks)
-    there = [_questions_of(plan, build) for build in builds]
-    total = sum(min(number, plan.pool or number) for number in there)
+    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
+    near = _near_evaluation(verified)
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
-    jobs = _jobs(plan, verified, maker, refined)
-    results = in_order(
-        process, jobs, workers=plan.workers, own_processes=lambda job: job.maker.own_processes
-    )
+    jobs = functools.partial(_jobs, plan, verified, maker, refined)
+    work = Work(jobs, maker, plan.work, "verifier steps", "question")
+    total, engine = functools.partial(_total, plan, verified), Engine(workers=plan.workers)
+    made = results(work, engine, total, found.standing)
     known: set[str] = set()
-    bar = telling(
-        "verifier steps",
-        "question",
-        total,
-        lambda: found.done,
-        lambda: _standing(found, total, maker),
-    )
-    with (plan.work / REFUSED).open("wb") as refused, bar:
-
-        def refuse(one: Refused) -> None:
-            # Half a surrogate pair, which a model may have written, becomes its escape.
-            line = canonical_json(one) + "\n"
-            refused.write(line.encode("utf-8", "backslashreplace"))
-            reason = one.reason.partition(":")[0]
-            found.refused[one.error_type, reason] += 1
-            if reason == REQUEST_FAILED:
-                found.last_failure = one.reason
-
-        try:
-            for job, shard in results:
-                again = _again(job, known)
-                for one in (*shard.refused, *again):
-                    refuse(one)
-                out = {r["id"] for r in job.rows if _near(r, job, ids, index)}
-                _count(job, shard, out, {one.question_id for one in again}, found)
-        finally:
-            results.close()
-        for rows_left in refined.values():
-            for row in rows_left:
-                refuse(refused_row(row, NOT_IN_POOL))
+    with (plan.work / REFUSED).open("wb") as lines, closing(made):
+        for chunk, shard in made:
+            again = _again(chunk, known)
+            for one in (*shard.summary.refused, *again):
+                lines.write(_refuse(one, found))
+            found.shards.append(shard.path)
+            _count(chunk, shard.summary, near, {one.question_id for one in again}, found)
+        left = [row for key, rows in refined.items() if key not in known for row in rows]
+        for row in left:
+            lines.write(_refuse(refused_row(row, NOT_IN_POOL), found))
     _check_outcome(plan, maker, found)
 
 
-def _questions_of(plan: StepsBuild, build: Mapping[str, Any]) -> int:
-    return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
+def _near_evaluation(verified: VerifiedSet) -> Callable[[StepChunk, Mapping[str, Any]], bool]:
+    """Whether a row is one of the evaluation sample, or nearly."""
+    evaluated = list(evaluation_questions(verified))
+    ids = {question_key(question.benchmark, question.id) for question in evaluated}
+    index = leakage.Index(map(leakage.document, evaluated))
+
+    def near(chunk: StepChunk, row: Mapping[str, Any]) -> bool:
+        if not evaluated or question_key(chunk.benchmark, row["id"]) in ids:
+            return bool(evaluated)
+        question = question_of(row, benchmark=chunk.benchmark, split=chunk.split)
+        return index.near(leakage.document(question))
+
+    return near
+
+
+def _total(plan: StepsBuild, verified: VerifiedSet) -> int:
+    """Questions to make steps of."""
+    total = 0
+    for build in verified.of(plan.benchmarks):
+        there = sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
+        total += min(there, plan.pool or there)
+    return total
+
+
+def _refuse(one: Refused, found: Found) -> bytes:
+    """Count a refusal; returns its line of ``refused.jsonl``."""
+    reason = one.reason.partition(":")[0]
+    found.refused[one.error_type, reason] += 1
+    found.standing.failed += 1
+    if reason == REQUEST_FAILED:
+        found.last_failure = one.reason
+    # Half a surrogate pair, which a model may have written, becomes its escape.
+    return f"{canonical_json(one)}\n".encode("utf-8", "backslashreplace")
 
 
 def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
     """Raise ``UserError`` where nothing came of the whole work, which is kept."""
+    done = found.standing.done
     if found.last_failure and not found.passing.total():
         raise UserError(
-            f"{maker.name}: no step could be made of {found.done:,} questions, and nothing was "
+            f"{maker.name}: no step could be made of {done:,} questions, and nothing was "
             f"published; the last: {found.last_failure.rstrip('.')}; mend that and run the same "
             "command again: only what failed is asked"
         )
-    if plan.unverifiable and not found.done:
+    if plan.unverifiable and not done:
         raise UserError(
             f"{plan.verified}: none of its questions was found unverifiable; give it a build of "
             "rows that have some"
         )
     if not found.candidates:
+        often = [f"; most often ({n:,}) {why}" for (_, why), n in found.refused.most_common(1)]
         raise UserError(
-            f"{plan.verified}: no row could be made of its {found.done:,} questions "
+            f"{plan.verified}: no row could be made of its {done:,} questions "
             f"({found.kept_questions.total():,} belong to the evaluation sample)"
-            f"{_commonest(found)}; all reasons are in {plan.work / REFUSED}"
+            f"{''.join(often)}; all reasons are in {plan.work / REFUSED}"
         )
-
-
-def _commonest(found: Found) -> str:
-    if not found.refused:
-        return ""
-    ((_, reason), number), *_ = found.refused.most_common(1)
-    return f"; most often ({number:,}) {reason}"
-
-
-def _standing(found: Found, total: int, maker: Maker) -> str:
-    owed, refused = max(total - found.done, 0), found.refused.total()
-    stands = counts(found.done - found.cached, found.cached, owed, refused=refused)
-    asked = maker.progress()
-    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
@@ -180,53 +176,46 @@ def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
 
 
 def _jobs(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, refined: dict[str, list[StepRow]]
-) -> Iterator[StepJob]:
-    """The chunks; takes out of ``refined`` what belongs to their questions."""
-    folder = plan.work / "shards"
+    plan: StepsBuild, verified: VerifiedSet, maker: Maker, refined: Mapping[str, list[StepRow]]
+) -> Iterator[StepChunk]:
+    """The chunks; refined rows go with the first that has their question."""
+    folder, left = plan.work / "shards", dict(refined)
     for benchmark in dict.fromkeys(b["benchmark"] for b in verified.of(plan.benchmarks)):
         for split in splits_of(verified, benchmark):
             content = rows(verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable)
-            while chunk := list(islice(content, CHUNK_QUESTIONS)):
-                keys = [question_key(benchmark, row["id"]) for row in chunk]
-                ours = [row for key in keys for row in refined.pop(key, ())]
-                yield step_job(
-                    benchmark, split, chunk, maker, plan.seed, folder, ours, plan.unverifiable
+            while part := tuple(islice(content, CHUNK_QUESTIONS)):
+                keys = [question_key(benchmark, row["id"]) for row in part]
+                ours = tuple(row for key in keys for row in left.pop(key, ()))
+                yield StepChunk(
+                    benchmark, split, part, maker, plan.seed, folder, ours, plan.unverifiable
                 )
 
 
-def _again(job: StepJob, known: set[str]) -> list[Refused]:
+def _again(chunk: StepChunk, known: set[str]) -> list[Refused]:
     """Questions that an earlier split had already."""
     again = []
-    for row in job.rows:
-        key = question_key(job.benchmark, row["id"])
+    for row in chunk.rows:
+        key = question_key(chunk.benchmark, row["id"])
         if key in known:
-            reason = f"a question of an earlier split: {job.split} repeats it"
-            again.append(Refused(job.benchmark, row["id"], "", None, reason))
+            reason = f"a question of an earlier split: {chunk.split} repeats it"
+            again.append(Refused(chunk.benchmark, row["id"], "", None, reason))
         known.add(key)
     return again
 
 
-def _near(row: Mapping[str, Any], job: StepJob, evaluated: set[str], index: leakage.Index) -> bool:
-    if not evaluated:
-        return False
-    if question_key(job.benchmark, row["id"]) in evaluated:
-        return True
-    question = question_of(row, benchmark=job.benchmark, split=job.split)
-    return index.near(leakage.document(question))
-
-
 def _count(
-    job: StepJob, shard: StepShard, kept_out: set[str], again: set[str], found: Found
+    chunk: StepChunk,
+    made: MadeSteps,
+    near: Callable[[StepChunk, Mapping[str, Any]], bool],
+    again: set[str],
+    found: Found,
 ) -> None:
-    name = job.benchmark
-    found.shards.append(shard.path)
-    found.done += len(job.rows)
-    found.cached += len(job.rows) if shard.cached else 0
-    found.seen[name] += len(job.rows) - len(again)
-    found.passing[name] += len(set(shard.passing) - again)
+    name = chunk.benchmark
+    kept_out = {row["id"] for row in chunk.rows if near(chunk, row)}
+    found.seen[name] += len(chunk.rows) - len(again)
+    found.passing[name] += len(set(made.passing) - again)
     found.kept_questions[name] += len(kept_out - again)
-    for candidate in shard.candidates:
+    for candidate in made.candidates:
         if candidate.question in again:
             continue
         if candidate.question in kept_out:

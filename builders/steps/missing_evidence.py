@@ -52,31 +52,6 @@ def without_evidence(
     return [StepRow(less, previous, step, feedback, INJECTED, teacher)]
 
 
-def without_passage(question: Question, number: int) -> Question:
-    """A question without one of its passages (from 1); annotations count what is left.
-
-    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
-    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
-    >>> [page.title for page in less.passages]
-    ['Vel']
-    """
-    left = [n for n in range(1, len(question.passages) + 1) if n != number]
-    new = {old: at for at, old in enumerate(left, 1)}
-    return replace(
-        question,
-        passages=tuple(question.passages[n - 1] for n in left),
-        evidence=tuple(
-            replace(t, passage=new.get(t.passage or 0), sentence=None)
-            if t.passage == number
-            else replace(t, passage=new.get(t.passage or 0))
-            for t in question.evidence
-        ),
-        decomposition=tuple(
-            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
-        ),
-    )
-
-
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether nothing states a fact once its passage is removed, nor was it read before."""
     if any(other.passage == item.passage for other in earlier):

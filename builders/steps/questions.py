@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
-from builders.verified.collect import SPLITS
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.verified.features import SPLITS
 from builders.work import folders
-from builders.work.shards import code_digest
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 from safe_stepwise.store.codec import label_of, question_of
@@ -37,7 +36,6 @@ class VerifiedSet:
 
     folder: Path
     builds: tuple[Mapping[str, Any], ...]
-    warnings: tuple[str, ...]
 
     def of(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
         """The builds of these benchmarks; of all if none is named.
@@ -54,8 +52,7 @@ class VerifiedSet:
 def open_verified(folder: Path, version: str) -> VerifiedSet:
     """The verified set in a folder that `build_verified` or `regenerate` wrote.
 
-    Raises ``UserError`` if it is not there, holds other columns, or is of another version. Labels
-    that other code made are a warning.
+    Raises ``UserError`` if it is not there, holds other columns, or is of another version.
     """
     found = dataset_folder(folder, VERIFIED)
     if found is None or not (found / STATISTICS).is_dir():
@@ -83,9 +80,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
                 f"--version {build['version']}, or build the questions anew"
             )
     _check_columns(found)
-    others = [f"{b['benchmark']} {b['split']}" for b in builds if b["code_sha256"] != code_digest()]
-    warning = f"{found}: other code than this one made the labels of {', '.join(others)}"
-    return VerifiedSet(found, tuple(builds), (warning,) if others else ())
+    return VerifiedSet(found, tuple(builds))
 
 
 def rows(

@@ -18,12 +18,12 @@ from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.relabelling import relabelled, teacher_name
 from builders.steps.rows import Refused, StepRow
-from builders.work.shards import code_digest
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.loop import Limits
 from safe_stepwise.store import locks
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import TRAIN
 
@@ -134,7 +134,7 @@ def _statistics(
             "generator": generating.prompt_digest(),
             "verifier": verifying.prompt_digest(),
         },
-        code_sha256=code_digest(),
+        code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
     )
 
 

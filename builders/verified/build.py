@@ -11,8 +11,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,15 @@ import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified import features
+from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
 from builders.verified.statistics import Evaluation, Kind, Source, Statistics, libraries
-from builders.work import folders
-from builders.work.dataset_info import dataset_info
+from builders.work import folders, publishing
 from builders.work.parquet import SplitFiles, SplitWriter
-from builders.work.shards import code_digest, read_shard
+from builders.work.shards import read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import locks
-from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
     EVAL,
@@ -44,6 +41,9 @@ from safe_stepwise.store.names import (
     VALIDATION,
     VERIFIED,
 )
+
+DATASETS = (VERIFIED, NOISE_LABELS)
+NONE, UNPARSED = "none", "unparsed"
 
 Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """README text of a dataset, from the statistics of its builds and its ``dataset_info`` entries."""
@@ -58,37 +58,20 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     Raises ``UserError`` for what the user can mend: output folder, source, rows (unless
     ``keep_rejects``), a full disk.
     """
-    with locks.exclusive(plan.output):
-        for name in (VERIFIED, NOISE_LABELS):
-            folders.recover(plan.output / name)
-            folders.check_version(plan.output / name, plan.version)
-        done = Collected()
-        try:
-            return _build(plan, cards, done)
-        except OSError as error:
-            shutil.rmtree(plan.work / "release", ignore_errors=True)
-            if locks.is_disk_full(error):
-                raise UserError(
-                    f"{plan.output}: no space left on the disk, with {done.rows} rows verified; "
-                    f"make room and run the same command again: it resumes from {plan.work}"
-                ) from error
-            if locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or plan.output), error) from error
-            raise
+    done = Collected()
 
+    def verified() -> str:
+        return f"{done.standing.done} rows verified"
 
-def _build(plan: Build, cards: Mapping[str, Card], done: Collected) -> Statistics:
-    source = source_of(plan)
-    plan.work.mkdir(parents=True, exist_ok=True)
-    collect(plan, done)
-    release = plan.work / "release"
-    shutil.rmtree(release, ignore_errors=True)
-    statistics = _write(plan, source, done, release)
-    _refuse_unjudged(plan, done, statistics)
-    content = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    for name in (VERIFIED, NOISE_LABELS):
-        _merge(plan, release / name, content, cards[name])
-    _publish(plan, release)
+    with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified):
+        source = source_of(plan)
+        collect(plan, done)
+        release = publishing.new_release(plan.work)
+        statistics = _statistics(plan, source, done, _write(plan, done, release))
+        _refuse_unjudged(plan, done, statistics)
+        for name in DATASETS:
+            _merge(plan, release / name, statistics, cards[name])
+        _publish(plan, release)
     return statistics
 
 
@@ -113,59 +96,83 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
 
 def _publish(plan: Build, release: Path) -> None:
     """Everything is written: put it in place, and only then forget the work."""
-    for name in (VERIFIED, NOISE_LABELS):
+    for name in DATASETS:
         folders.swap_in(release / name / "merged", plan.output / name)
     _publish_rejects(plan)
     shutil.rmtree(release)
     if not plan.keep_work:
-        shutil.rmtree(plan.work)
-        with suppress(OSError):
-            plan.work.parent.rmdir()
+        publishing.forget(plan.work)
 
 
-def _writers(plan: Build, release: Path) -> dict[tuple[str, str], SplitWriter]:
-    name = plan.benchmark
-    columns = {
-        (VERIFIED, name): features.question_features(),
-        (VERIFIED, name + LABELED): features.labeled_features(),
-        (NOISE_LABELS, name): features.noise_label_features(),
-    }
-    return {
-        (dataset, config): SplitWriter(release / dataset / "new" / config, plan.split, columns_)
-        for (dataset, config), columns_ in columns.items()
-    }
+@dataclass(slots=True)
+class _Written:
+    """The files of a build by dataset and config, and what is in them."""
+
+    files: dict[str, dict[str, SplitFiles]]
+    rows: Counter[tuple[str, str]]
+    """By kind and noise type."""
+    sample: EvaluationSample
 
 
-def _write(plan: Build, source: Source, done: Collected, release: Path) -> Statistics:
+def _write(plan: Build, done: Collected, release: Path) -> _Written:
     """Write the Parquet files of this build under ``release/DATASET/new`` and count."""
-    writers = _writers(plan, release)
+    name, counts = plan.benchmark, Counter[tuple[str, str]]()
     sample = EvaluationSample(plan.evaluation_size, plan.seed)
-    noise: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    unverifiable_kinds: Counter[str] = Counter()
+    writers = {
+        (dataset, config): SplitWriter(
+            release / dataset / "new" / config, split, _features(dataset, config)
+        )
+        for dataset in DATASETS
+        for config, split in _splits(plan, dataset).items()
+    }
     for path, dropped in done.finished:
         table = _without(read_shard(path), dropped)
-        types = [NOISE_TYPES[number] for number in table.column("noise_type").to_pylist()]
-        row_kinds = table.column("kind").to_pylist()
-        noise.update(types)
-        kinds.update(row_kinds)
-        flags = table.column("unverifiable").to_pylist()
-        unverifiable_kinds.update(k for k, flag in zip(row_kinds, flags, strict=True) if flag)
-        verified = table.filter(pc.equal(table.column("noise_type"), NOISE_TYPES.index("none")))
-        writers[VERIFIED, plan.benchmark].add(verified)
-        writers[VERIFIED, plan.benchmark + LABELED].add(table)
-        writers[NOISE_LABELS, plan.benchmark].add(table)
+        numbers = table.column("noise_type")
+        types = [NOISE_TYPES[number] for number in numbers.to_pylist()]
+        counts.update(zip(table.column("kind").to_pylist(), types, strict=True))
+        verified = table.filter(pc.equal(numbers, NOISE_TYPES.index("none")))
+        writers[VERIFIED, name].add(verified)
+        writers[VERIFIED, name + LABELED].add(table)
+        writers[NOISE_LABELS, name].add(table)
         if plan.split == VALIDATION:
             sample.offer(verified)
-    files: dict[str, dict[str, SplitFiles]] = {VERIFIED: {}, NOISE_LABELS: {}}
+    if plan.split == VALIDATION:
+        schema = features.question_features().arrow_schema
+        writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(sample.rows(), schema=schema))
+    files: dict[str, dict[str, SplitFiles]] = {dataset: {} for dataset in DATASETS}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
+    return _Written(files, counts, sample)
+
+
+def _splits(plan: Build, dataset: str) -> dict[str, str]:
+    """The configs that a build writes, and the split of each."""
+    name = plan.benchmark
+    if dataset == NOISE_LABELS:
+        return {name: plan.split}
+    evaluation = {name + EVAL: TEST} if plan.split == VALIDATION else {}
+    return {name: plan.split, name + LABELED: plan.split, **evaluation}
+
+
+def _features(dataset: str, config: str) -> Any:
+    if dataset == NOISE_LABELS:
+        return features.noise_label_features()
+    if config.endswith(LABELED):
+        return features.labeled_features()
+    return features.question_features()
+
+
+def _statistics(plan: Build, source: Source, done: Collected, written: _Written) -> Statistics:
+    types, kinds = Counter[str](), Counter[str]()
+    unverifiable = Counter[str]()
+    for (kind, type_), number in written.rows.items():
+        types[type_] += number
+        kinds[kind] += number
+        unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
     evaluation = None
     if plan.split == VALIDATION:
-        config = plan.benchmark + EVAL
-        files[VERIFIED][config] = _write_sample(sample, release / VERIFIED / "new" / config)
-        rows = files[VERIFIED][config].rows
-        evaluation = Evaluation(plan.evaluation_size, rows, sample.left_out)
+        rows = written.files[VERIFIED][plan.benchmark + EVAL].rows
+        evaluation = Evaluation(plan.evaluation_size, rows, written.sample.left_out)
     benchmark = BENCHMARKS[plan.benchmark]
     return Statistics(
         version=plan.version,
@@ -177,20 +184,20 @@ def _write(plan: Build, source: Source, done: Collected, release: Path) -> Stati
         simulated=plan.teacher.simulated,
         replies=dict(sorted(done.replies.items())),
         seed=plan.seed,
-        rows=done.rows,
-        verified=noise.pop("none", 0),
-        unparsed=noise.pop("unparsed", 0),
-        unverifiable={type_: noise[type_] for type_ in NOISE_TYPES if noise[type_]},
-        rejected=done.rejected,
-        kinds={k: Kind(kinds[k], unverifiable_kinds[k]) for k in sorted(kinds)},
+        rows=done.standing.done,
+        verified=types.pop(NONE, 0),
+        unparsed=types.pop(UNPARSED, 0),
+        unverifiable={type_: types[type_] for type_ in NOISE_TYPES if types[type_]},
+        rejected=done.standing.failed,
+        kinds={kind: Kind(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
         evaluation=evaluation,
-        files=files,
+        files=written.files,
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
         caveat=benchmark.CAVEAT,
         libraries=libraries(),
-        code_sha256=code_digest(),
+        code_sha256=code_of(plan.benchmark, plan.teacher.name),
     )
 
 
@@ -201,66 +208,32 @@ def _without(table: pa.Table, dropped: frozenset[int]) -> pa.Table:
     return table.filter(pa.array(kept, pa.bool_()))
 
 
-def _write_sample(sample: EvaluationSample, folder: Path) -> SplitFiles:
-    columns = features.question_features()
-    writer = SplitWriter(folder, TEST, columns)
-    writer.add(pa.Table.from_pylist(sample.rows(), schema=columns.arrow_schema))
-    return writer.close()
-
-
-def _merge(plan: Build, dataset: Path, statistics: str, card: Card) -> None:
+def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
     """Lay this build over what the output folder has, in ``DATASET/merged``."""
-    merged = dataset / "merged"
-    folders.link_tree(plan.output / dataset.name, merged)
-    splits = {plan.benchmark: plan.split, plan.benchmark + LABELED: plan.split}
-    if plan.split == VALIDATION:
-        splits[plan.benchmark + EVAL] = TEST
-    for config, split in splits.items():
+    merged, name = dataset / "merged", dataset.name
+    folders.link_tree(plan.output / name, merged)
+    for config, split in _splits(plan, name).items():
         for old in parquet_files(merged, config, split):
             old.unlink()
     for new in sorted((dataset / "new").glob("*/*.parquet")):
         target = merged / "data" / new.parent.name / new.name
         target.parent.mkdir(parents=True, exist_ok=True)
         new.rename(target)
-        folders.sync_folder(target.parent)
-    records = merged / STATISTICS
-    records.mkdir(parents=True, exist_ok=True)
-    name = f"{plan.benchmark}-{plan.split}.json"
-    write_atomically(records / name, statistics.encode())
-    builds = folders.read_statistics(merged)
-    readme = card(builds, _dataset_info(builds, dataset.name))
-    write_atomically(merged / README, readme.encode())
-
-
-def _dataset_info(builds: Sequence[Mapping[str, Any]], dataset: str) -> list[dict[str, Any]]:
-    """The ``dataset_info`` entries of a README: every config with features and split sizes."""
-    splits: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in builds:
-        for config, files in entry["files"][dataset].items():
-            splits.setdefault(config, []).append(files)
-    return dataset_info(splits, functools.partial(_features, dataset))
-
-
-def _features(dataset: str, config: str) -> Any:
-    if dataset == NOISE_LABELS:
-        return features.noise_label_features()
-    if config.endswith(LABELED):
-        return features.labeled_features()
-    return features.question_features()
+    publishing.complete(
+        merged,
+        f"{STATISTICS}/{plan.benchmark}-{plan.split}.json",
+        statistics,
+        lambda builds, info: {README: card(builds, info).encode()},
+        lambda build: {config: [files] for config, files in build["files"][name].items()},
+        functools.partial(_features, name),
+    )
 
 
 def _publish_rejects(plan: Build) -> None:
     """Put this build's rejects in the place of those of an earlier build of the same split."""
-    target, new = plan.output / REJECTS, plan.work / REJECTS
-    lines = []
-    if target.exists():
-        ours = (plan.benchmark, plan.split)
-        for line in target.read_bytes().splitlines(keepends=True):
-            record = json.loads(line)
-            if (record["benchmark"], record["split"]) != ours:
-                lines.append(line)
-    content = b"".join(lines) + new.read_bytes()
-    if content:
-        write_atomically(target, content)
-    else:
-        target.unlink(missing_ok=True)
+    target, ours = plan.output / REJECTS, (plan.benchmark, plan.split)
+    lines = target.read_bytes().splitlines(keepends=True) if target.exists() else []
+    records = [(line, json.loads(line)) for line in lines]
+    others = [line for line, row in records if (row["benchmark"], row["split"]) != ours]
+    new = (plan.work / REJECTS).read_bytes()
+    publishing.publish_lines(target, b"".join([*others, new]))

@@ -5,35 +5,24 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders.benchmarks import OTHER_BENCHMARK, sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
+from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
 from builders.verified.statistics import Source
 from builders.verified.teachers import Teachers
-from builders.work.executors import Engine, Slurm, Work, prepare
-from builders.work.shards import (
-    CHUNK_ROWS,
-    Job,
-    Reject,
-    Shard,
-    Synthetic,
-    process_chunk,
-    raw_row,
-    read_questions,
-    run,
-    shard_schema,
-    stored,
-)
+from builders.work.executors import Engine, Slurm, Standing, results
+from builders.work.ranks import Work
+from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.names import REJECTS, TRAIN, VALIDATION
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.names import REJECTS
 
-SPLITS = (TRAIN, VALIDATION)
 EVALUATION_SIZE = 1_000
 
 
@@ -72,9 +61,8 @@ class Build:
 class Collected:
     """The shards of a build, with the indices of rows that lost to an earlier row's id."""
 
-    rows: int = 0
-    cached: int = 0
-    rejected: int = 0
+    standing: Standing = field(default_factory=Standing)
+    """``failed`` are the rejected rows."""
     first_reason: str = ""
     """Why the first rejected row was."""
     replies: Counter[str] = field(default_factory=Counter)
@@ -105,25 +93,22 @@ def source_of(plan: Build) -> Source:
     return source
 
 
-def _jobs(plan: Build) -> Iterator[Job]:
+def _jobs(plan: Build) -> Iterator[Chunk]:
     schema = shard_schema(features.labeled_features().arrow_schema)
     folder = plan.work / "shards"
+    for start, rows in _parts(plan):
+        yield Chunk(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder)
 
-    def job(start: int, rows: tuple[sources.RawRow, ...] | Synthetic) -> Job:
-        return Job(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder)
 
+def _parts(plan: Build) -> Iterator[tuple[int, tuple[sources.RawRow, ...] | Synthetic]]:
     spec = _spec(plan)
     if spec is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield job(chunk.start, chunk.rows)
+            yield chunk.start, chunk.rows
         return
-    total = _synthetic_rows(plan, spec)
+    total = spec.rows if plan.limit is None else min(spec.rows, plan.limit)
     for start in range(0, total, CHUNK_ROWS):
-        yield job(start, Synthetic(spec, min(CHUNK_ROWS, total - start)))
-
-
-def _synthetic_rows(plan: Build, spec: Spec) -> int:
-    return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
+        yield start, Synthetic(spec, min(CHUNK_ROWS, total - start))
 
 
 def _total(plan: Build) -> int | None:
@@ -131,97 +116,63 @@ def _total(plan: Build) -> int | None:
 
     Reading a file through beforehand also finds one that is cut short before work is spent on it.
     """
-    spec = _spec(plan)
-    if spec is not None:
-        return _synthetic_rows(plan, spec)
-    if not Path(plan.source).exists():
+    if _spec(plan) is None and not Path(plan.source).exists():
         return plan.limit
-    found = sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit)
-    return sum(len(chunk.rows) for chunk in found)
+    return sum(chunk.size for chunk in _jobs(plan))
 
 
 def collect(plan: Build, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
+    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
+    jobs, check = functools.partial(_jobs, plan), functools.partial(_check, plan)
+    work = Work(jobs, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
+    engine = Engine(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     seen: dict[str, str] = {}
-    (plan.work / "shards").mkdir(exist_ok=True)
-    total = _total(plan) if plan.engine == "local" else _prepare(plan)
-    title = f"{plan.benchmark} {plan.split}"
-    bar = telling(title, "row", total, lambda: done.rows, lambda: _standing(plan, done, total))
-    with (plan.work / REJECTS).open("wb") as rejects, bar:
-        jobs = _jobs(plan)
-        results = run(jobs, workers=plan.workers) if plan.engine == "local" else _gather(jobs)
-        try:
-            for job, shard in results:
-                dropped = _duplicates(job, shard, seen)
-                found = sorted([*shard.rejects, *dropped], key=lambda reject: reject.index)
-                for reject in found:
-                    _reject(plan, reject, rejects.write)
-                    done.first_reason = done.first_reason or reject.reason
-                done.finished.append((shard.path, frozenset(r.index for r in dropped)))
-                done.rows += shard.rows
-                done.cached += shard.rows if shard.cached else 0
-                done.rejected += len(found)
-                done.replies.update(shard.replies)
-        finally:
-            results.close()
-    if done.rows and done.rejected == done.rows:
+    found = results(work, engine, functools.partial(_total, plan), done.standing)
+    with (plan.work / REJECTS).open("wb") as rejects, closing(found):
+        for job, shard in found:
+            dropped = _duplicates(job, shard.summary, seen)
+            left_out = sorted([*shard.summary.rejects, *dropped], key=lambda reject: reject.index)
+            for reject in left_out:
+                rejects.write(_line(plan, reject))
+                done.first_reason = done.first_reason or reject.reason
+            done.finished.append((shard.path, frozenset(reject.index for reject in dropped)))
+            done.standing.failed += len(left_out)
+            done.replies.update(shard.summary.replies)
+    rows = done.standing.done
+    if rows and done.standing.failed == rows:
         raise UserError(
-            f"{plan.source}: none of its {done.rows} rows could be read as {plan.benchmark}; "
+            f"{plan.source}: none of its {rows} rows could be read as {plan.benchmark}; "
             f"the first: {done.first_reason}"
         )
-
-
-def _prepare(plan: Build) -> int:
-    """Have the shards made elsewhere; returns the number of rows."""
-    title = f"{plan.benchmark} {plan.split}"
-    jobs, process = functools.partial(_jobs, plan), functools.partial(_process, plan)
-    engine = Engine(plan.engine, plan.ranks or plan.workers, plan.workers, plan.slurm)
-    work = Work(jobs, process, plan.teacher.close, plan.work, title, Path.cwd())
-    return prepare(work, engine)
-
-
-def _process(plan: Build, job: Job) -> None:
-    """`process_chunk` in a rank; a row that ends the build ends it there."""
-    shard = process_chunk(job)
-    if shard.rejects and not plan.keep_rejects:
-        raise _cannot_go_on(shard.rejects[0])
-
-
-def _gather(jobs: Iterable[Job]) -> Generator[tuple[Job, Shard], None, None]:
-    """Chunks with the shards that ranks have made, even where a teacher's reply failed again."""
-    for job in jobs:
-        yield job, stored(job.path) or process_chunk(job)
-
-
-def _standing(plan: Build, done: Collected, total: int | None) -> str:
-    owed = "?" if total is None else max(total - done.rows, 0)
-    stands = counts(done.rows - done.cached, done.cached, owed, failed=done.rejected)
-    asked = plan.teacher.progress()
-    return f"{stands}{'; ' if asked else ''}{asked}"
 
 
 def questions(plan: Build) -> Iterator[Question]:
     """The questions of a build's source, without the rows that can't be read."""
     for job in _jobs(plan):
-        yield from (question for _, question in read_questions(job)[0])
+        yield from (question for _, question in job.questions()[0])
 
 
-def _duplicates(job: Job, shard: Shard, seen: dict[str, str]) -> list[Reject]:
+def _duplicates(job: Chunk, found: Verified, seen: dict[str, str]) -> list[Reject]:
     """Rows whose id an earlier row had. ``seen`` maps ids to where the first row was."""
     dropped = []
-    for index, id_ in shard.ids:
+    for index, id_ in found.ids:
         if id_ in seen:
-            location, row = raw_row(job, index)
             reason = f"duplicate id {id_!r}, first at {seen[id_]}"
-            dropped.append(Reject(index, location, id_, reason, row))
-        elif isinstance(job.rows, Synthetic):
-            seen[id_] = f"row {job.start + index + 1}"
+            dropped.append(Reject(index, job.location(index), id_, reason, job.raw_row(index)))
         else:
-            seen[id_] = job.rows[index].location
+            seen[id_] = job.location(index)
     return dropped
 
 
-def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> None:
+def _check(plan: Build, shard: Shard[Verified]) -> None:
+    """Raise ``UserError`` for a row that ends the build."""
+    for reject in shard.summary.rejects:
+        _line(plan, reject)
+
+
+def _line(plan: Build, reject: Reject) -> bytes:
+    """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
     if not plan.keep_rejects:
         raise _cannot_go_on(reject)
     record = {
@@ -234,7 +185,7 @@ def _reject(plan: Build, reject: Reject, write: Callable[[bytes], object]) -> No
     }
     line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
     # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
-    write(line.encode("utf-8", "backslashreplace"))
+    return line.encode("utf-8", "backslashreplace")
 
 
 def _cannot_go_on(reject: Reject) -> UserError:

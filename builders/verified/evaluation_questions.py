@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,9 +27,7 @@ from builders import synthetic
 from builders.benchmarks import BENCHMARKS, fields, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
-from builders.steps.missing_evidence import without_passage
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
-from builders.work.shards import CHUNK_ROWS
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import (
     Hop,
@@ -44,6 +42,8 @@ from safe_stepwise.store import codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 
+_AT_ONCE = 200
+"""Rows that are read at a time."""
 T = TypeVar("T")
 
 
@@ -106,6 +106,33 @@ def read(
 def without_last_gold(question: Question) -> Question:
     """The question without its last gold passage (SAFE v2, finding 5), if it has any."""
     return without_passage(question, question.gold[-1][0]) if question.gold else question
+
+
+def without_passage(question: Question, number: int) -> Question:
+    """A question without one of its passages (from 1); annotations count what is left.
+
+    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
+    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> [page.title for page in less.passages]
+    ['Vel']
+    """
+    left = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new = {old: at for at, old in enumerate(left, 1)}
+    return replace(
+        question,
+        passages=tuple(question.passages[n - 1] for n in left),
+        evidence=tuple(
+            replace(
+                t,
+                passage=new.get(t.passage or 0),
+                sentence=None if t.passage == number else t.sentence,
+            )
+            for t in question.evidence
+        ),
+        decomposition=tuple(
+            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
+        ),
+    )
 
 
 # --------------------------------------------------------------------------------- verified folders
@@ -177,7 +204,7 @@ def _parts(
 
 
 def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
-    for chunk in sources.chunks(source, split, size=CHUNK_ROWS, limit=None):
+    for chunk in sources.chunks(source, split, size=_AT_ONCE, limit=None):
         yield from ((row.location, row) for row in chunk.rows)
 
 

@@ -6,6 +6,10 @@ import hashlib
 from typing import Any
 
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import TRAIN, VALIDATION
+
+SPLITS = (TRAIN, VALIDATION)
+"""Those with gold annotations."""
 
 
 def question_features() -> Any:

@@ -26,12 +26,13 @@ def in_order(
     jobs: Iterable[J],
     *,
     workers: int,
-    own_processes: Callable[[J], bool],
+    own_processes: bool,
 ) -> Generator[tuple[J, R], None, None]:
     """``process`` over all jobs, results in the order of the jobs, for any ``workers`` >= 1.
 
-    ``own_processes`` says of the first job whether such work is ours, to be spread over processes,
-    and not a server's to wait for. Jobs are drawn only a few ahead, which bounds the memory.
+    ``own_processes`` says whether the work is ours, to be spread over processes, and not a server's
+    to wait for. Jobs are drawn only a few ahead, which bounds the memory. What is finished stays
+    when the consumer stops or an error ends the run.
     """
     if workers == 1:
         for job in jobs:
@@ -41,7 +42,7 @@ def in_order(
     pool: Executor | None = None
     try:
         for job in jobs:
-            pool = pool or _pool(workers, own_processes(job))
+            pool = pool or _pool(workers, own_processes)
             with _without_ctrl_c():
                 pending.append((job, pool.submit(process, job)))
             if len(pending) >= 2 * workers + 2:
@@ -60,7 +61,10 @@ def _pool(workers: int, own_processes: bool) -> Executor:
         return ThreadPoolExecutor(workers)
     # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
     return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=end_with_parent,
+        initargs=(_exit,),
     )
 
 
@@ -102,13 +106,17 @@ def _abandon(running: list[Future[Any]]) -> None:
         event_loop.cancel_all()
 
 
-def _start_worker() -> None:
-    """Do not outlive the parent when it is killed."""
+def end_with_parent(end: Callable[[], object]) -> None:
+    """Call ``end`` when the parent is gone, so that this process does not outlive it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_after, args=(parent.sentinel, end), daemon=True).start()
 
 
-def _exit_after(sentinel: int) -> None:
+def _after(sentinel: int, end: Callable[[], object]) -> None:
     wait([sentinel])
+    end()
+
+
+def _exit() -> None:
     os._exit(1)

@@ -9,7 +9,7 @@ asks for it again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
@@ -25,6 +25,7 @@ from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.names import TRAJECTORIES
 from safe_stepwise.store.progress import counts
 
@@ -45,7 +46,7 @@ class Setting:
         return {role: client.engine.name for role, client in self.players.items()}
 
     def identity(self, corpus: Corpus | None) -> str:
-        """Of all but the question and the code that can change a trajectory."""
+        """Of all but the question that can change a trajectory: other code, other trajectories."""
         return identity(
             [
                 self.method.name,
@@ -53,6 +54,7 @@ class Setting:
                 option_values(self.options),
                 prompts_digest(self.method),
                 corpus.sha256 if corpus else None,
+                code_of([self]),
             ]
         )
 
@@ -64,9 +66,17 @@ class Setting:
         return partial(self.method.answer, clients=self.players, options=options)
 
 
+def code_of(settings: Iterable[Setting]) -> str:
+    """Digest of the code that makes their trajectories: running, methods, engines."""
+    parts: list[object] = []
+    for setting in settings:
+        parts += [setting.method, *(client.engine for client in setting.players.values())]
+    return code_digest("safe_stepwise.methods.running", *modules_of(parts))
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What to run. ``code_sha256`` stands for the code: other code, other trajectories."""
+    """What to run."""
 
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
@@ -74,7 +84,6 @@ class Evaluation:
     judge: Judge | None = None
     corpus: Corpus | None = None
     at_once: int = AT_ONCE
-    code_sha256: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
@@ -155,8 +164,8 @@ async def _trajectories(
     progress: Progress,
 ) -> list[Trajectory]:
     """One setting's trajectories: those in the journal, and the others made now."""
-    common = [setting.identity(plan.corpus), plan.code_sha256]
-    keys = [identity([*common, question]) for question in asked]
+    common = setting.identity(plan.corpus)
+    keys = [identity([common, question]) for question in asked]
     ended = {n: kept for n, key in enumerate(keys) if (kept := journal.get(key)) is not None}
     progress.kept += len(ended)
     progress.done += len(ended)

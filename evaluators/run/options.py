@@ -68,7 +68,6 @@ class Options:
         opener: Callable[[str], Engine],
         corpus: Corpus | None,
         cache: ResponseCache,
-        code_sha256: str,
         notes: Mapping[str, Any],
     ) -> Evaluation:
         """What to run, engines opened by ``opener``; ``notes`` say where the questions come from.
@@ -95,7 +94,6 @@ class Options:
             judge=judge,
             corpus=corpus,
             at_once=self.at_once,
-            code_sha256=code_sha256,
             notes={**notes, "drop_gold": self.drop_gold, "seed": self.seed},
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.outcomes import Asked, Outcome, statistics_of
-from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark
+from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, code_of
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, Question, identity
@@ -67,7 +67,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
             **{s.method.name: prompts_digest(s.method) for s in plan.settings},
             "judge": judging.prompt_digest(),
         },
-        "code_sha256": plan.code_sha256,
+        "code_sha256": code_of(plan.settings),
     }
 
 

@@ -133,9 +133,9 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
 
 def test_a_fault_of_ours_is_status_1(tmp_path: Path) -> None:
     code = (
-        "import builders.work.shards, runpy, sys\n"
+        "import builders.verified.chunks, runpy, sys\n"
         "async def verify(question, teacher): raise ZeroDivisionError\n"
-        "builders.work.shards.verify = verify\n"
+        "builders.verified.chunks.verify = verify\n"
         "sys.argv[1:] = sys.argv[2:]\n"
         "runpy.run_module('scripts.build_verified', run_name='__main__')\n"
     )

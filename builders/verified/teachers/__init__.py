@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from builders.work.shards import Annotator
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -22,35 +23,6 @@ class Proposal:
     path: tuple[Triple, ...]
     noise_type: NoiseType
     explanation: str
-
-
-class Annotator(Protocol):
-    """Who gives labels or steps: a benchmark's annotations, or a model behind a client."""
-
-    @property
-    def name(self) -> str:
-        """Lands in the ``teacher`` column: model and prompts' digest, nothing private."""
-
-    @property
-    def identity(self) -> str:
-        """Everything that can change what it says, private or not."""
-
-    @property
-    def simulated(self) -> bool:
-        """Whether it comes from a script or annotations where a model is meant to answer."""
-
-    @property
-    def own_processes(self) -> bool:
-        """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
-
-    def check(self) -> None:
-        """Raise ``UserError`` if it can't work, before any work is spent."""
-
-    def progress(self) -> str:
-        """How the requests stand, for the progress bar; empty without requests."""
-
-    def close(self) -> None:
-        """Free connections and files; the next use opens them again."""
 
 
 class Teachers(Annotator, Protocol):

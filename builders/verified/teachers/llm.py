@@ -38,6 +38,7 @@ from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Passage, Question, Triple, identity
+from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 
 EXTRACT = prompts.load("verification/extract")
@@ -94,7 +95,8 @@ class LLMTeachers:
     def about(self) -> About:
         """Looked up once: to know a folder of weights by its content takes a while."""
         engine = self.opener(self.spec)
-        return About(engine.name, dict(engine.identity), engine.simulated)
+        code = code_digest(*modules_of([engine]))
+        return About(engine.name, {**engine.identity, "code": code}, engine.simulated)
 
     @property
     def client(self) -> Client:

@@ -16,9 +16,9 @@ import pytest
 from datasets import get_dataset_config_names, load_dataset
 
 from builders.steps import build as verifier_steps
+from builders.steps import chunks as step_chunks
 from builders.steps import features as step_features
 from builders.steps import leakage
-from builders.steps import shards as step_shards
 from builders.steps.build import build
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
@@ -209,13 +209,13 @@ def test_same_bytes_for_any_number_of_workers(
 KILLED = """
 import sys
 from pathlib import Path
-from builders.steps import collect as step_collect, shards as step_shards
+from builders.steps import chunks as step_chunks, collect as step_collect
 from builders.steps.composition import Composition
 from builders.steps.build import build
 from cards import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
 step_collect.CHUNK_QUESTIONS = 20
-step_shards.code_digest = lambda: sys.argv[4]
+step_chunks.code_digest = lambda *modules: sys.argv[4]
 plan = step_collect.StepsBuild(Path(sys.argv[1]), Path(sys.argv[2]), Composition(400, 120))
 build(plan, PlausibleMaker(pause=float(sys.argv[3])), card.files)
 """
@@ -226,16 +226,17 @@ def test_killed_at_once_it_resumes_to_the_same_bytes(
 ) -> None:
     command = [sys.executable, "-c", KILLED, str(verified), str(tmp_path), "0.3"]
     # Of this process, so that whoever edits a file while the tests run changes nothing.
-    command.append(step_shards.code_digest())
+    monkeypatch.setattr(step_chunks, "code_digest", lambda *modules: "of this process")
+    command.append("of this process")
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     shards = tmp_path / ".work" / "verifier-steps" / "shards"
-    while len(list(shards.glob("*.jsonl.gz"))) < 2:
+    while len(list(shards.glob("*.arrow"))) < 2:
         assert process.poll() is None, "the build ended before it could be killed"
         time.sleep(0.01)
     process.kill()
     process.wait()
     assert not (tmp_path / VERIFIER_STEPS).exists()
-    kept = {file.name for file in shards.glob("*.jsonl.gz")}
+    kept = {file.name for file in shards.glob("*.arrow")}
     assert 2 <= len(kept) < 9
 
     asked: list[str] = []
@@ -295,12 +296,12 @@ def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
     folder = verified / VERIFIED / "data" / "synthetic_labeled"
     (file,) = folder.glob("train-*.parquet")
     row = next(r for r in pq.read_table(file).to_pylist() if not r["noise_type"])
-    question, label = step_shards.prepared(row, "synthetic", "train", 0)
+    question, label = step_chunks.prepared(row, "synthetic", "train", 0)
     rows = PlausibleMaker().make(question, label).rows
     twin = replace(
         rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic")
     )
-    kept, refused = step_shards._checked([*rows, twin])
+    kept, refused = step_chunks._checked([*rows, twin])
     assert {row.id for row in kept} == {row.id for row in rows[1:]}
     assert {one.reason for one in refused} == {"two labels for one step: Correct, Off-topic"}
 

@@ -13,6 +13,7 @@ import pytest
 from datasets import load_dataset
 
 from builders.steps.build import build
+from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
@@ -22,7 +23,6 @@ from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, line_of, read_refined
 from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
-from builders.steps.shards import NOT_IN_POOL, OTHER_PASSAGES
 from builders.steps.statistics import StepStatistics
 from cards import verifier_steps as card
 from safe_stepwise.engines import client

@@ -15,14 +15,14 @@ import pytest
 from datasets import get_dataset_config_names, load_dataset
 
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified import collect, features
+from builders.verified import chunks, collect, features
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.evaluation_sample import EvaluationSample, with_ten_passages
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import parquet, shards
+from builders.work import parquet
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -504,7 +504,7 @@ def test_a_swap_that_was_cut_short_is_mended(plan: Build, point: str) -> None:
 def test_shards_of_other_code_are_not_used(plan: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     build(replace(plan, keep_work=True), CARDS)
     names = {path.name for path in (plan.work / "shards").iterdir()}
-    monkeypatch.setattr(shards, "code_digest", lambda: "changed")
+    monkeypatch.setattr(chunks, "code_digest", lambda *modules: "changed")
     build(replace(plan, keep_work=True), CARDS)
     assert len(list((plan.work / "shards").iterdir())) == 2 * len(names)
 

@@ -21,8 +21,9 @@ from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import executors
-from builders.work.executors import RankError, Slurm, Submitted
+from builders.work import executors, processes
+from builders.work.executors import Slurm, Submitted
+from builders.work.ranks import RankError
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -110,7 +111,7 @@ def test_nothing_is_started_when_nothing_is_owed(
     plan: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(replace(plan, keep_work=True), CARDS)
-    monkeypatch.setattr(executors, "_with_processes", None)
+    monkeypatch.setattr(executors, "wait_for", None)
     build(replace(plan, engine="datatrove-local", keep_work=True), CARDS)
     assert not (plan.work / "ranks").exists()
 
@@ -195,7 +196,7 @@ def expect(caught: pytest.ExceptionInfo[Exception], kind: str) -> None:
 def test_trouble_in_a_rank_is_told_and_only_the_owed_is_made(
     troubled: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(executors, "PATIENCE", 1.0)
+    monkeypatch.setattr(processes, "PATIENCE", 1.0)
     (tmp_path / "trouble").write_text(kind)
     with pytest.raises((UserError, RankError)) as caught:
         build(troubled, CARDS)

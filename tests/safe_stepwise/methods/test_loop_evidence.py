@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.missing_evidence import without_passage
+from builders.verified.evaluation_questions import without_passage
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +8,12 @@ import pytest
 
 from builders.benchmarks.sources import RawRow
 from builders.synthetic import parse_spec
-from builders.verified import features
+from builders.verified import chunks, features
+from builders.verified.chunks import Chunk, Synthetic, Verified, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import shards
-from builders.work.shards import Job, Synthetic, process_chunk, read_shard, run, shard_schema
+from builders.work.pool import in_order
+from builders.work.shards import Shard, process, read_shard
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question, Triple, canonical_json
 
@@ -69,28 +70,28 @@ def raw(number: int, content: object) -> RawRow:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> Chunk:
     schema = shard_schema(features.labeled_features().arrow_schema)
     rows = tuple(raw(n, hotpot_row(n)) for n in range(1, 4))
-    return Job("hotpotqa", "train", 0, rows, SilentTeacher, schema, tmp_path)
+    return Chunk("hotpotqa", "train", 0, rows, SilentTeacher, schema, tmp_path)
 
 
-def test_a_chunk_is_processed_once(job: Job) -> None:
+def test_a_chunk_is_processed_once(job: Chunk) -> None:
     SilentTeacher.asked = 0
-    first, again = process_chunk(job), process_chunk(job)
+    first, again = process(job), process(job)
     assert (first.cached, again.cached) == (False, True)
     assert SilentTeacher.asked == 3
     assert replace(again, cached=False) == first
-    assert [id_ for _, id_ in first.ids] == ["h1", "h2", "h3"]
+    assert [id_ for _, id_ in first.summary.ids] == ["h1", "h2", "h3"]
     assert read_shard(first.path).column("index").to_pylist() == [0, 1, 2]
     assert [path.name for path in job.folder.iterdir()] == [first.path.name]
 
 
-def test_a_torn_shard_is_made_again(job: Job) -> None:
-    shard = process_chunk(job)
+def test_a_torn_shard_is_made_again(job: Chunk) -> None:
+    shard = process(job)
     whole = shard.path.read_bytes()
     shard.path.write_bytes(whole[: len(whole) // 2])
-    assert process_chunk(job) == shard
+    assert process(job) == shard
     assert shard.path.read_bytes() == whole
 
 
@@ -105,58 +106,64 @@ def test_a_torn_shard_is_made_again(job: Job) -> None:
         {"rows": (raw(7, hotpot_row(1)), raw(2, hotpot_row(2)), raw(3, hotpot_row(3)))},
     ],
 )
-def test_everything_that_matters_is_in_the_name(job: Job, change: dict[str, object]) -> None:
+def test_everything_that_matters_is_in_the_name(job: Chunk, change: dict[str, object]) -> None:
     assert replace(job, **change).path != job.path  # type: ignore[arg-type]
 
 
-def test_changed_code_makes_other_shards(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_makes_other_shards(job: Chunk, monkeypatch: pytest.MonkeyPatch) -> None:
     before = job.path
-    monkeypatch.setattr(shards, "code_digest", lambda: "another")
+    monkeypatch.setattr(chunks, "code_digest", lambda *modules: "another")
     assert job.path != before
 
 
-def test_bad_rows_are_rejects_with_reason(job: Job) -> None:
+def test_bad_rows_are_rejects_with_reason(job: Chunk) -> None:
     broken = hotpot_row(2)
     del broken["answer"]
     half = '{"_id": "h4", "question": "\\ud83d"}'
     rows = (raw(1, hotpot_row(1)), raw(2, broken), raw(3, '{"_id": "h3"'), raw(4, half))
-    shard = process_chunk(replace(job, rows=rows))
-    assert shard.rows == 4
-    assert [id_ for _, id_ in shard.ids] == ["h1"]
-    assert [(r.location, r.id) for r in shard.rejects] == [
+    shard = process(replace(job, rows=rows))
+    assert len(shard.summary.ids) + len(shard.summary.rejects) == 4
+    assert [id_ for _, id_ in shard.summary.ids] == ["h1"]
+    assert [(r.location, r.id) for r in shard.summary.rejects] == [
         ("dev.jsonl:2", "h2"),
         ("dev.jsonl:3", None),
         ("dev.jsonl:4", "h4"),
     ]
-    assert "answer" in shard.rejects[0].reason
-    assert shard.rejects[0].row == broken
-    assert shard.rejects[1].row == '{"_id": "h3"'
-    again = process_chunk(replace(job, rows=rows))
+    assert "answer" in shard.summary.rejects[0].reason
+    assert shard.summary.rejects[0].row == broken
+    assert shard.summary.rejects[1].row == '{"_id": "h3"'
+    again = process(replace(job, rows=rows))
     assert again.cached
-    assert again.rejects == shard.rejects
+    assert again.summary.rejects == shard.summary.rejects
 
 
-def test_a_chunk_may_be_all_rejects(job: Job) -> None:
-    shard = process_chunk(replace(job, rows=(raw(1, "[]"),)))
-    assert (shard.ids, len(shard.rejects)) == ((), 1)
+def test_a_chunk_may_be_all_rejects(job: Chunk) -> None:
+    shard = process(replace(job, rows=(raw(1, "[]"),)))
+    assert (shard.summary.ids, len(shard.summary.rejects)) == ((), 1)
     assert read_shard(shard.path).num_rows == 0
 
 
-def test_a_fault_names_the_row_and_leaves_no_shard(job: Job) -> None:
+def test_a_fault_names_the_row_and_leaves_no_shard(job: Chunk) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
-        process_chunk(replace(job, teacher=BrokenTeacher))
+        process(replace(job, teacher=BrokenTeacher))
     assert "'h1'" in caught.value.__notes__[0]
     assert list(job.folder.iterdir()) == []
 
 
-def synthetic_jobs(job: Job) -> list[Job]:
+def run(
+    jobs: Iterable[Chunk], workers: int
+) -> Generator[tuple[Chunk, Shard[Verified]], None, None]:
+    return in_order(process, jobs, workers=workers, own_processes=True)
+
+
+def synthetic_jobs(job: Chunk) -> list[Chunk]:
     return [
         replace(job, benchmark="synthetic", start=start, rows=Synthetic(SPEC, 10))
         for start in range(0, 60, 10)
     ]
 
 
-def test_results_come_in_order_for_any_number_of_workers(job: Job, tmp_path: Path) -> None:
+def test_results_come_in_order_for_any_number_of_workers(job: Chunk, tmp_path: Path) -> None:
     contents = []
     for workers in (1, 3):
         folder = tmp_path / str(workers)
@@ -168,7 +175,7 @@ def test_results_come_in_order_for_any_number_of_workers(job: Job, tmp_path: Pat
     assert contents[0] == contents[1]
 
 
-def test_a_stopped_run_keeps_what_is_finished(job: Job) -> None:
+def test_a_stopped_run_keeps_what_is_finished(job: Chunk) -> None:
     results = run(iter(synthetic_jobs(job)), workers=1)
     next(results)
     next(results)
@@ -177,7 +184,7 @@ def test_a_stopped_run_keeps_what_is_finished(job: Job) -> None:
     assert [shard.cached for _, shard in again] == [True, True, False, False, False, False]
 
 
-def test_jobs_are_drawn_only_a_few_ahead(job: Job) -> None:
+def test_jobs_are_drawn_only_a_few_ahead(job: Chunk) -> None:
     drawn = 0
 
     def counted() -> object:

@@ -8,20 +8,14 @@ from typing import Any
 
 import pytest
 
+from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES, MadeSteps, StepChunk, read_rows
 from builders.steps.questions import open_verified, prepared
 from builders.steps.questions import rows as verified_rows
 from builders.steps.rows import Made, StepRow
-from builders.steps.shards import (
-    NOT_IN_POOL,
-    OTHER_PASSAGES,
-    StepShard,
-    process,
-    read_rows,
-    step_job,
-)
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.work.shards import Shard, process
 from cards import cards
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step
 from safe_stepwise.store.names import NOISE_LABELS, REQUEST_FAILED, VERIFIED
@@ -48,8 +42,13 @@ def refined(question: Question, text: str = "Oru is a town.", label: str = "Off-
     return StepRow(question, (), step, Feedback(label, "Why.", "Then."), "refined", "someone")
 
 
-def made(chunk: list[dict[str, Any]], folder: Path, rows: list[StepRow]) -> StepShard:
-    return process(step_job("synthetic", "train", chunk, PlausibleMaker(), 0, folder, rows))
+def made(chunk: list[dict[str, Any]], folder: Path, rows: list[StepRow]) -> Shard[MadeSteps]:
+    job = StepChunk("synthetic", "train", tuple(chunk), PlausibleMaker(), 0, folder, tuple(rows))
+    return process(job)
+
+
+def ids(shard: Shard[MadeSteps]) -> set[str]:
+    return {candidate.id for candidate in shard.summary.candidates}
 
 
 # What failed
@@ -75,12 +74,13 @@ def test_a_chunk_in_which_a_request_failed_is_made_again(
     chunk: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     maker = FlakyMaker(failures=["HTTP 500", "HTTP 503"])
-    job = step_job("synthetic", "train", chunk, maker, 0, tmp_path)
+    job = StepChunk("synthetic", "train", tuple(chunk), maker, 0, tmp_path)
     first, second, third, fourth = (process(job) for _ in range(4))
     assert len(maker.calls) == 3
-    assert [shard.settled for shard in (first, second, third, fourth)] == [False, False, True, True]
-    assert [shard.cached for shard in (first, second, third, fourth)] == [False, False, False, True]
-    assert len(third.passing) == len(first.passing) + 1
+    shards = (first, second, third, fourth)
+    assert [shard.summary.settled for shard in shards] == [False, False, True, True]
+    assert [shard.cached for shard in shards] == [False, False, False, True]
+    assert len(third.summary.passing) == len(first.summary.passing) + 1
     assert fourth == replace(third, cached=True)
 
 
@@ -93,10 +93,11 @@ def test_refined_rows_join_those_of_their_question(
     row = refined(question_of(chunk[0]))
     plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
     assert plain.path != joined.path
-    assert {c.id for c in joined.candidates} == {c.id for c in plain.candidates} | {row.id}
-    assert (joined.refused, joined.passing) == (plain.refused, plain.passing)
+    assert ids(joined) == ids(plain) | {row.id}
+    assert joined.summary.refused == plain.summary.refused
+    assert joined.summary.passing == plain.summary.passing
     assert list(read_rows(joined.path, {row.id})) == [row]
-    (candidate,) = (c for c in joined.candidates if c.id == row.id)
+    (candidate,) = (c for c in joined.summary.candidates if c.id == row.id)
     assert (candidate.origin, candidate.row_class) == ("refined", "refined")
     assert (candidate.question, candidate.position) == (row.question.id, 1)
 
@@ -125,8 +126,8 @@ def test_refined_rows_that_do_not_fit_are_refused(
 ) -> None:
     row = change(question_of(chunk[0]))
     plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
-    assert joined.candidates == plain.candidates
-    (more,) = set(joined.refused) - set(plain.refused)
+    assert joined.summary.candidates == plain.summary.candidates
+    (more,) = set(joined.summary.refused) - set(plain.summary.refused)
     assert (more.question_id, more.error_type) == (row.question.id, row.feedback.error_type)
     assert (more.position, more.reason, more.text) == (1, reason, row.step.text)
 
@@ -135,7 +136,7 @@ def test_passages_drawn_with_another_seed_are_refused(
     chunk: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     joined = made(chunk, tmp_path, [refined(question_of(row, seed=1)) for row in chunk])
-    assert sum(one.reason == OTHER_PASSAGES for one in joined.refused) == len(chunk)
+    assert sum(one.reason == OTHER_PASSAGES for one in joined.summary.refused) == len(chunk)
 
 
 def test_a_refined_row_takes_the_place_of_the_same_made_one(
@@ -143,15 +144,15 @@ def test_a_refined_row_takes_the_place_of_the_same_made_one(
 ) -> None:
     """It is as good, and that a verifier erred on it is worth knowing."""
     plain = made(chunk, tmp_path, [])
-    ideal = next(c for c in plain.candidates if c.origin == "ideal")
+    ideal = next(c for c in plain.summary.candidates if c.origin == "ideal")
     (row,) = read_rows(plain.path, {ideal.id})
     twin = replace(row, origin="refined", teacher="someone")
     joined = made(chunk, tmp_path, [twin, twin])
-    assert len(joined.candidates) == len(plain.candidates)
-    (candidate,) = (c for c in joined.candidates if c.id == twin.id)
+    assert len(joined.summary.candidates) == len(plain.summary.candidates)
+    (candidate,) = (c for c in joined.summary.candidates if c.id == twin.id)
     assert candidate.origin == "refined"
-    assert joined.passing == plain.passing
-    again = [one for one in joined.refused if one.reason == "the same row again"]
+    assert joined.summary.passing == plain.summary.passing
+    again = [one for one in joined.summary.refused if one.reason == "the same row again"]
     assert len(again) == 2
 
 
@@ -159,10 +160,10 @@ def test_a_refined_row_of_another_label_is_refused_with_the_made_one(
     chunk: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     plain = made(chunk, tmp_path, [])
-    ideal = next(c for c in plain.candidates if c.origin == "ideal")
+    ideal = next(c for c in plain.summary.candidates if c.origin == "ideal")
     (row,) = read_rows(plain.path, {ideal.id})
     other = replace(row, origin="refined", feedback=Feedback("Off-topic", "Why.", "Then."))
     joined = made(chunk, tmp_path, [other])
-    assert {c.id for c in joined.candidates} == {c.id for c in plain.candidates} - {row.id}
-    reasons = {one.reason for one in joined.refused if one.reason.startswith("two labels")}
+    assert ids(joined) == ids(plain) - {row.id}
+    reasons = {one.reason for one in joined.summary.refused if one.reason.startswith("two labels")}
     assert reasons == {"two labels for one step: Correct, Off-topic"}

@@ -1,0 +1,251 @@
+"""A chunk of verified questions: the steps that are made of them, checked, and what was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from builders.steps.composition import Candidate
+from builders.steps.features import check_row
+from builders.steps.questions import prepared
+from builders.steps.rows import Made, Refused, StepRow
+from builders.work.shards import Annotator, read_shard
+from safe_stepwise.records import Label, Question, identity
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import feedback_of, question_of, step_of
+from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
+
+CHUNK_QUESTIONS = 100
+"""Part of a shard's identity, hence no option."""
+
+NOT_IN_POOL = "a refined row's question is not in the pool"
+OTHER_PASSAGES = "a refined row's passages are not those of this build"
+
+SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
+"""One row a question: its step rows as JSON, with their ids beside, to be found by."""
+
+
+class Maker(Annotator, Protocol):
+    """Makes step rows of verified questions; picklable if it has ``own_processes``."""
+
+    def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
+        """What came of each question, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSteps:
+    """What came of a chunk, without the rows themselves.
+
+    ``passing`` are the questions with an ideal trajectory.
+    """
+
+    candidates: tuple[Candidate, ...]
+    passing: tuple[str, ...]
+    refused: tuple[Refused, ...]
+
+    @property
+    def settled(self) -> bool:
+        """Whether no reply of the maker's model is owed any more."""
+        return not any(one.reason.startswith(REQUEST_FAILED) for one in self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class StepChunk:
+    """Verified rows of one split and who makes steps of them, a `work.shards.Job`.
+
+    ``refined`` are rows of refinement that join those made of the same questions; of
+    ``unverifiable`` questions, the maker can do without a reasoning path.
+    """
+
+    benchmark: str
+    split: str
+    rows: tuple[dict[str, Any], ...]
+    maker: Maker
+    seed: int
+    folder: Path
+    refined: tuple[StepRow, ...] = ()
+    unverifiable: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The shard file, named by content."""
+        maker, refined = self.maker, map(asdict, self.refined)
+        code = code_digest(__name__, maker.__module__)
+        head = [code, maker.identity, maker.name, self.benchmark, self.split, self.seed]
+        key = identity([*head, self.rows, *refined])[:24]
+        return self.folder / f"{self.benchmark}-{self.split}-{key}.arrow"
+
+    @property
+    def size(self) -> int:
+        """Questions."""
+        return len(self.rows)
+
+    def make(self) -> tuple[MadeSteps, pa.RecordBatch]:
+        """Have rows made and check them.
+
+        Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
+        is not valid is a `Refused`, not an error.
+        """
+        pairs, refused = _pairs(self)
+        asked = [pair for pair in pairs if pair[1].reasoning_path or self.unverifiable]
+        refined, strangers = _refined(self, [question for question, _ in asked])
+        refused += strangers
+        candidates, passing, content = [], [], []
+        for (question, _), made in zip(asked, self._made(asked), strict=True):
+            rows, bad = _checked(made.rows)
+            if any(row.origin == IDEAL for row in rows):
+                passing.append(question.id)
+            if ours := refined.get(question.id):
+                rows, more = _checked([*ours, *rows])
+                bad += more
+            refused += [*made.refused, *bad]
+            found = [_candidate(row) for row in rows]
+            candidates += found
+            if rows:
+                ids = [one.id for one in found]
+                content.append({"ids": ids, "content": json.dumps(_content(rows))})
+        summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
+        return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
+
+    def read(self, summary: dict[str, Any]) -> MadeSteps:
+        """What `make` said, of its JSON."""
+        return MadeSteps(
+            tuple(Candidate(**one) for one in summary["candidates"]),
+            tuple(summary["passing"]),
+            tuple(Refused(**one) for one in summary["refused"]),
+        )
+
+    def _made(self, asked: list[tuple[Question, Label]]) -> list[Made]:
+        try:
+            return self.maker.make_all(asked)
+        except Exception as error:
+            first = self.rows[0]["id"]
+            error.add_note(f"in {self.benchmark} {self.split}, questions from {first!r} on")
+            raise
+
+
+def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
+    """The rows of a shard with these ids."""
+    for part in read_shard(path).to_pylist():
+        if ids.isdisjoint(part["ids"]):
+            continue
+        content = json.loads(part["content"])
+        questions = [question_of(question) for question in content["questions"]]
+        for id_, row in zip(part["ids"], content["rows"], strict=True):
+            if id_ in ids:
+                yield StepRow(
+                    questions[row["question"]],
+                    tuple(map(step_of, row["previous"])),
+                    step_of(row["step"]),
+                    feedback_of(row["feedback"]),
+                    row["origin"],
+                    row["teacher"],
+                )
+
+
+def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
+    """Step rows of a question, of which there may be several: with fewer passages, say."""
+    questions = list(dict.fromkeys(row.question for row in rows))
+    return {
+        "questions": [asdict(question) for question in questions],
+        "rows": [
+            {
+                "question": questions.index(row.question),
+                "previous": [asdict(step) for step in row.previous],
+                "step": asdict(row.step),
+                "feedback": asdict(row.feedback),
+                "origin": row.origin,
+                "teacher": row.teacher,
+            }
+            for row in rows
+        ],
+    }
+
+
+def _candidate(row: StepRow) -> Candidate:
+    asked, type_ = row.question, row.feedback.error_type
+    return Candidate(row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
+
+
+def _pairs(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+    pairs, refused = [], []
+    for row in chunk.rows:
+        try:
+            question, label = prepared(row, chunk.benchmark, chunk.split, chunk.seed)
+        except ValueError as error:
+            refused.append(Refused(chunk.benchmark, row["id"], "", None, str(error)))
+            continue
+        pairs.append((question, label))
+        if not (label.reasoning_path or chunk.unverifiable):
+            refused.append(Refused(chunk.benchmark, row["id"], "", None, NO_PATH))
+    return pairs, refused
+
+
+def _refined(
+    chunk: StepChunk, questions: Iterable[Question]
+) -> tuple[dict[str, list[StepRow]], list[Refused]]:
+    """The chunk's refined rows by question, and those that fit none of its questions."""
+    known = {question.id: question for question in questions}
+    found: dict[str, list[StepRow]] = {}
+    refused = []
+    for row in chunk.refined:
+        asked, ours = row.question, known.get(row.question.id)
+        if ours is None:
+            refused.append(refused_row(row, NOT_IN_POOL))
+        elif (asked.question, asked.passages) != (ours.question, ours.passages):
+            refused.append(refused_row(row, OTHER_PASSAGES))
+        elif row.feedback.error_type == MISSING_EVIDENCE:
+            refused.append(refused_row(row, f"a refined row says {MISSING_EVIDENCE}"))
+        else:
+            found.setdefault(asked.id, []).append(replace(row, question=ours))
+    return found, refused
+
+
+def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
+    """The rows that can be published, each once, without those of which two labels are claimed."""
+    sound: dict[str, StepRow] = {}
+    labels: dict[Any, set[str]] = {}
+    refused = []
+    for row in rows:
+        try:
+            check_row(row)
+        except ValueError as error:
+            refused.append(refused_row(row, f"not a valid row: {error}"))
+            continue
+        id_ = row.id
+        if id_ in sound:
+            refused.append(refused_row(row, "the same row again"))
+            continue
+        sound[id_] = row
+        labels.setdefault(_asked(row), set()).add(row.feedback.error_type)
+    kept = []
+    for row in sound.values():
+        said = labels[_asked(row)]
+        if len(said) == 1:
+            kept.append(row)
+        else:
+            refused.append(refused_row(row, f"two labels for one step: {', '.join(sorted(said))}"))
+    return kept, refused
+
+
+def _asked(row: StepRow) -> Any:
+    return (row.question.passages, row.previous, row.step)
+
+
+def refused_row(row: StepRow, reason: str) -> Refused:
+    """The refusal of a whole row."""
+    question, step = row.question, row.step
+    return Refused(
+        question.benchmark,
+        question.id,
+        row.feedback.error_type if row.origin != IDEAL else "",
+        step.number,
+        " ".join(reason.split()),
+        step.text,
+    )

@@ -1,0 +1,210 @@
+"""A chunk of a benchmark's rows: parsed, verified, and stored with its labels."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from builders.benchmarks import BENCHMARKS, parse_row
+from builders.benchmarks.sources import RawRow, decode
+from builders.synthetic import Spec, generate
+from builders.verified.features import question_sha256
+from builders.verified.teachers import Teacher, Teachers
+from builders.verified.verification import verify
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Label, Question, canonical_json
+from safe_stepwise.store import event_loop
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import label_row, question_row
+
+CHUNK_ROWS = 200
+"""Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
+
+A multiple of the synthetic benchmark's block, whose world a worker then makes once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """Rows that a worker makes itself, ``rows`` of them from the chunk's start on."""
+
+    spec: Spec
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that is in no split: where it was, why, and the row itself as far as it was read."""
+
+    index: int
+    location: str
+    id: str | None
+    reason: str
+    row: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of a chunk; ``ids`` of the kept rows with their index within it.
+
+    ``replies`` counts the teacher's replies by class.
+    """
+
+    ids: tuple[tuple[int, str], ...]
+    rejects: tuple[Reject, ...]
+    replies: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no reply of the teacher is owed any more."""
+        return not self.replies.get("failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a split and who verifies them, a `work.shards.Job`; ``start`` counts rows from 0."""
+
+    benchmark: str
+    split: str
+    start: int
+    rows: tuple[RawRow, ...] | Synthetic
+    teacher: Teachers
+    schema: pa.Schema
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The shard file, named by position and content."""
+        return self.folder / f"{self.start:09d}-{_key(self)[:24]}.arrow"
+
+    @property
+    def size(self) -> int:
+        """Rows of the source."""
+        return self.rows.rows if isinstance(self.rows, Synthetic) else len(self.rows)
+
+    def make(self) -> tuple[Verified, pa.RecordBatch]:
+        """Read and verify the rows.
+
+        Raises what the verifier does wrong, with the row's id as a note. A row that cannot be read
+        is a `Reject`, not an error.
+        """
+        questions, rejects = self.questions()
+        verifying = _verify_all([question for _, question in questions], self.teacher)
+        labels, replies = event_loop.wait_for(verifying)
+        rows = [
+            {
+                "index": index,
+                "question_sha256": question_sha256(question.question),
+                **question_row(question),
+                **label_row(label),
+            }
+            for (index, question), label in zip(questions, labels, strict=True)
+        ]
+        ids = tuple((index, question.id) for index, question in questions)
+        found = Verified(ids, tuple(rejects), dict(replies))  # asdict breaks a Counter
+        return found, pa.RecordBatch.from_pylist(rows, schema=self.schema)
+
+    def read(self, summary: dict[str, Any]) -> Verified:
+        """What `make` said, of its JSON."""
+        return Verified(
+            tuple((index, id_) for index, id_ in summary["ids"]),
+            tuple(Reject(**reject) for reject in summary["rejects"]),
+            summary["replies"],
+        )
+
+    def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
+        """The questions with their index in the chunk, and the rows that can't be read."""
+        if isinstance(self.rows, Synthetic):
+            made = generate(self.rows.spec, self.start, self.start + self.rows.rows, self.split)
+            return list(enumerate(question for question, _ in made)), []
+        questions: list[tuple[int, Question]] = []
+        rejects: list[Reject] = []
+        for index, raw in enumerate(self.rows):
+            content: Any = None
+            try:
+                content = decode(raw)
+                questions.append((index, parse_row(content, self.benchmark, self.split)))
+            except RowError as error:
+                row = raw.payload if content is None else content
+                rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))
+        return questions, rejects
+
+    def location(self, index: int) -> str:
+        """Where a row is in the source."""
+        if isinstance(self.rows, Synthetic):
+            return f"row {self.start + index + 1}"
+        return self.rows[index].location
+
+    def raw_row(self, index: int) -> Any:
+        """A row's content, for the rejects; None for one that is made and not read."""
+        if isinstance(self.rows, Synthetic):
+            return None
+        try:
+            return decode(self.rows[index])
+        except RowError:
+            return self.rows[index].payload
+
+
+def shard_schema(labeled: pa.Schema) -> pa.Schema:
+    """The columns of a shard: those of ``B_labeled``, the row's index and its question's hash."""
+    extra = [pa.field("index", pa.int32()), pa.field("question_sha256", pa.string())]
+    return pa.schema([*extra, *labeled])
+
+
+def code_of(benchmark: str, teacher: str, *modules: str) -> str:
+    """Digest of the code by which a teacher, by name, labels a benchmark's rows.
+
+    ``modules`` are others that had a part in it.
+    """
+    asker = "annotations" if teacher == "annotations" else "llm"
+    parsing = generate if benchmark == "synthetic" else BENCHMARKS[benchmark].parse
+    by = f"builders.verified.teachers.{asker}"
+    return code_digest(__name__, parsing.__module__, by, *modules)
+
+
+def _key(chunk: Chunk) -> str:
+    teacher = chunk.teacher
+    by = (teacher.__module__, "builders.work.shards")
+    code = code_of(chunk.benchmark, teacher.name, *by)
+    head = [code, teacher.identity, chunk.benchmark, chunk.split, chunk.start]
+    digest = hashlib.sha256(canonical_json(head).encode())
+    if isinstance(chunk.rows, Synthetic):
+        digest.update(canonical_json(chunk.rows).encode())
+    else:
+        for row in chunk.rows:
+            said = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
+            digest.update(f"{row.location}\0{said}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+async def _verify_all(
+    questions: list[Question], teachers: Teachers
+) -> tuple[list[Label], Counter[str]]:
+    """Labels in the questions' order, and the teachers' replies by class."""
+    ours = [teachers() for _ in questions]
+    labels = await asyncio.gather(*map(_verified, questions, ours))
+    replies: Counter[str] = Counter()
+    for teacher in ours:
+        replies.update(teacher.replies)
+    return labels, +replies
+
+
+async def _verified(question: Question, teacher: Teacher) -> Label:
+    try:
+        return await verify(question, teacher)
+    except Exception as error:
+        error.add_note(f"while verifying question {question.id!r}")
+        raise
+
+
+def _id_of(content: Any) -> str | None:
+    """The id a broken row claims to have, under either of the benchmarks' names for it."""
+    said = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
+    return next((one for one in said if isinstance(one, str)), None)
