@@ -13,7 +13,6 @@ import yaml
 
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
-from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import TRAIN, VALIDATION, known_version
 
 OWN_ADAPTER = "{adapter}"
@@ -33,6 +32,8 @@ class Known:
     max_length: int
     check_teacher: Callable[[str, str], object]
     """Raises ``UserError`` for a spec of no teacher, beginning with the second argument."""
+    check_engine: Callable[[str], object]
+    """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]
     """Raises ``UserError`` for rows, questions, ideal, refined and per_benchmark at odds."""
 
@@ -173,7 +174,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         builds=tuple(builds),
         verifier_steps=made,
         adapter=None if adapter is None else _adapter(adapter, path.parent, known),
-        evaluation=None if evaluation is None else _evaluation(evaluation, adapter),
+        evaluation=None if evaluation is None else _evaluation(evaluation, adapter, known),
     )
 
 
@@ -218,7 +219,7 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
 def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
     entry = _entry(AdapterEntry, values, "adapter.")
     if entry.verifier is not None:
-        _check_spec(entry.verifier, "adapter.verifier", True)
+        _check_spec(entry.verifier, "adapter.verifier", True, known)
     named = str(entry.recipe)
     ours = known.recipes / f"{named}.yaml"
     file = beside / named if named.endswith((".yaml", ".yml")) else ours
@@ -228,13 +229,13 @@ def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
     return replace(entry, recipe=file)
 
 
-def _evaluation(values: Any, adapter: object) -> EvaluationEntry:
+def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
     if isinstance(values, dict):
         values.setdefault("methods", list(METHODS))
     entry = _entry(EvaluationEntry, values, "evaluation.")
     for role in ("generator", "verifier", "judge"):
         if (spec := getattr(entry, role)) is not None:
-            _check_spec(spec, f"evaluation.{role}", adapter is not None)
+            _check_spec(spec, f"evaluation.{role}", adapter is not None, known)
     for name in entry.methods:
         one_of(str(name), METHODS, "evaluation.methods")
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
@@ -242,13 +243,13 @@ def _evaluation(values: Any, adapter: object) -> EvaluationEntry:
     return entry
 
 
-def _check_spec(spec: str, where: str, has_adapter: bool) -> None:
+def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:
     if OWN_ADAPTER in spec and not has_adapter:
         raise UserError(
             f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
         )
     try:
-        check_spec(spec.replace(OWN_ADAPTER, "adapter"))
+        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
+from evaluators.comparison import report
 from evaluators.run.choices import Choices
 from evaluators.run.command import carry_out
 from evaluators.run.options import Options
@@ -53,7 +54,11 @@ def evaluated(options: Options) -> str:
         try:
             plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
             scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
-            return carry_out(replace(plan, scoring=scoring), options.seed, warn)
+            return carry_out(
+                replace(plan, scoring=scoring),
+                lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
+                warn,
+            )
         except OSError as error:
             if locks.is_disk_full(error) or locks.is_forbidden(error):
                 raise locks.cannot_write(Path(error.filename or options.output), error) from error

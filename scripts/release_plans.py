@@ -15,6 +15,7 @@ from builders.verified.teachers.choice import known_teacher
 from builders.work.folders import read_statistics
 from releases.manifest import Known, Manifest, StepsEntry
 from releases.parts import refuse_strangers
+from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import DATASETS, VERIFIED
 
 KNOWN = Known(
@@ -23,6 +24,7 @@ KNOWN = Known(
     evaluation_size=EVALUATION_SIZE,
     max_length=MAX_LENGTH,
     check_teacher=lambda spec, where: known_teacher(spec, where=where),
+    check_engine=check_spec,
     check_composition=Composition,
 )
 

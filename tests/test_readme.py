@@ -60,7 +60,7 @@ def test_a_snippet_runs(snippet: str, place: Path) -> None:
         "PYTHONPATH": str(ROOT),
     }
     if "evaluate" in snippet:
-        register = [sys.executable, "-m", "safe_stepwise.metric.register"]
+        register = [sys.executable, "-m", "safe_stepwise.register"]
         subprocess.run(register, cwd=place, env=environment, check=True)
     code = snippet.replace('"musique', '"synthetic')
     done = subprocess.run(

@@ -26,8 +26,8 @@ from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import COMPARISON
 
-COMPARISON = "comparison.md"
 FILES = (
     COMPARISON, "comparison.csv", "tests.csv", "cost.md", "cost.csv", "error_types.csv",
     "error_types.png", "error_positions.csv", "error_positions.png", "sweep.csv", "sweep.png",

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import report
+from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, Run, evaluate
 from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import FAILED
-from safe_stepwise.store.names import REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import COMPARISON, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
 
 
-def carry_out(plan: Evaluation, seed: int, warn: Callable[[str], None]) -> str:
-    """Run everything, write it down, and say what came of it; ``seed`` is the bootstrap's.
+def carry_out(
+    plan: Evaluation,
+    compare: Callable[[Sequence[Outcome], Path], Mapping[str, Any]],
+    warn: Callable[[str], None],
+) -> str:
+    """Run everything, write it down, and say what came of it.
 
-    Raises ``UserError`` if not one question could be answered.
+    ``compare`` writes a report on the outcomes into a folder and returns its results. Raises
+    ``UserError`` if not one question could be answered.
     """
     if earlier := _earlier(plan):
         warn(earlier)
@@ -37,7 +43,7 @@ def carry_out(plan: Evaluation, seed: int, warn: Callable[[str], None]) -> str:
     _refuse_nothing(plan, runs)
     results = write(plan, runs)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
-    compared = report.write(outcomes, plan.output / REPORT, seed).results
+    compared = compare(outcomes, plan.output / REPORT)
     finish(plan, {**results, "comparison": compared})
     return summary(plan, results)
 
@@ -87,7 +93,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    names = (TRAJECTORIES, RESULTS, f"{REPORT}/{report.COMPARISON}")
+    names = (TRAJECTORIES, RESULTS, f"{REPORT}/{COMPARISON}")
     files = [plan.output / name for name in names]
     lines += ["", *map(str, files), "", "to read the traces:"]
     return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])

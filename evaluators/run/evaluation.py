@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, trajectory_of
 from evaluators.run.journal import Journal
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
@@ -138,7 +138,7 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
     Raises ``UserError`` for what the user can mend.
     """
     progress.total = len(plan.questions) * len(plan.settings)
-    journal = Journal(plan.output / JOURNAL)
+    journal = Journal(plan.output / JOURNAL, trajectory_of)
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)
     runs: list[Run] = []

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from evaluators.outcomes import trajectory_of
 from safe_stepwise.records import Trajectory, canonical_json
 
 
 class Journal:
     """Trajectories by key, one line each, on disk before the next one ends.
 
-    A last line that a kill tore is cut off.
+    A last line that a kill tore is cut off; ``read`` makes a trajectory of its plain fields.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: Callable[[Any], Trajectory]) -> None:
         self.path = path
         self._known: dict[str, Trajectory] = {}
         sound = 0
@@ -27,7 +28,7 @@ class Journal:
                     break
                 try:
                     entry = json.loads(line)
-                    self._known[entry["key"]] = trajectory_of(entry["trajectory"])
+                    self._known[entry["key"]] = read(entry["trajectory"])
                 except (ValueError, TypeError, KeyError):
                     break  # torn, or damaged: from here on all is owed again
                 sound += len(line)

@@ -37,6 +37,7 @@ STATISTICS = "statistics"
 STEPS_RECORD = f"{STATISTICS}/verifier_steps.json"
 REJECTS, REFUSED = "rejects.jsonl", "refused.jsonl"
 TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "results.json"
+COMPARISON = "comparison.md"
 
 NO_PATH = "no path"
 REQUEST_FAILED = "the request failed"
