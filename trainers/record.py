@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.weights import Weights
-from trainers import lora
+from trainers import lora, machine
 from trainers.config import FREE, Recipe
 from trainers.data import Data, Joined
 from trainers.rows.tokens import Example
@@ -55,10 +55,21 @@ def trained_on(
     }
 
 
-def steps_of(trainer: Any, seconds: float) -> dict[str, Any]:
-    """How many steps were made, of how many tokens, and how long they took."""
-    steps = trainer.state.global_step
+def run_of(
+    trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float
+) -> dict[str, Any]:
+    """What trained, how many steps of how many tokens, and how long that took.
+
+    ``resumed`` is the step of the checkpoint that the run went on from.
+    """
+    steps, gpu = trainer.state.global_step, not trainer.args.use_cpu
     return {
+        "devices": devices,
+        "device": machine.device_name(gpu),
+        "dtype": str(dtype).removeprefix("torch."),
+        "accumulation": trainer.args.gradient_accumulation_steps,
+        "resumed_from_step": resumed,
+        "peak_memory_bytes": machine.peak_memory(gpu),
         "steps": steps,
         "seconds": round(seconds, 1),
         "seconds_per_step": round(seconds / max(steps, 1), 3),

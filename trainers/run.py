@@ -102,15 +102,7 @@ def _train(
     found: Mapping[str, Any] = {}
     if processes.is_main_process:
         lora.save(trainer.model, recipe, weights, work)
-        ran = {
-            "devices": processes.num_processes,
-            "device": machine.device_name(gpu),
-            "dtype": str(dtype).removeprefix("torch."),
-            "accumulation": accumulation,
-            "resumed_from_step": mark.get("step"),
-            "peak_memory_bytes": machine.peak_memory(gpu),
-            **record.steps_of(trainer, seconds),
-        }
+        ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)
         found = {**known, **made, "run": ran, "held_out": losses, "libraries": machine.versions()}
         checkpoints.write_json(recipe.output / RECORD, found)
