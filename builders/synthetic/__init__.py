@@ -39,8 +39,8 @@ from builders.synthetic.draft import Draft
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
-from builders.synthetic.rows import NAME, parse, to_row
-from builders.synthetic.world import World, one, weighted
+from builders.synthetic.rows import parse, to_row
+from builders.synthetic.world import NAME, World, one, weighted
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from builders.benchmarks import fields as read
+from builders.synthetic.world import NAME
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, NoiseType, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.codec import question_row
-
-NAME = "synthetic"
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
+NAME = "synthetic"
+"""The benchmark's name."""
+
 
 class Day(NamedTuple):
     """A calendar day that is always written the same way."""
