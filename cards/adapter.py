@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cards.base_model import Base, License
-from cards.cards import SourceCard, sources_of
+from cards.cards import Record, sources_of
 from cards.pages import fill, headed, hub_id, line
-from cards.quality import Quality, eval_results, read_quality
+from cards.quality import Quality, eval_results, read_quality, title_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.measures import MEASURES
 from safe_stepwise.store.names import adapter_repo, known_version
@@ -22,7 +22,7 @@ from safe_stepwise.store.names import adapter_repo, known_version
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's ``--max-lora-rank`` can be."""
-_UNFILTERED: Mapping[str, Any] = {
+_UNFILTERED: Record = {
     "drop_category": None,
     "feedback": "full",
     "origins": [],
@@ -31,123 +31,65 @@ _UNFILTERED: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lora:
-    """What ``adapter_config.json`` says; ``type`` in capitals, as peft has it."""
-
-    type: str
-    task: str
-    rank: int
-    alpha: float
-    dropout: float
-    modules: tuple[str, ...]
-
-    @property
-    def title(self) -> str:
-        """The type as people write it."""
-        return "LoRA" if self.type == "LORA" else self.type
-
-    @property
-    def served_rank(self) -> int:
-        """The least rank that vLLM can be told to make room for."""
-        return next((rank for rank in _RANKS if rank >= self.rank), self.rank)
-
-
-@dataclass(frozen=True, slots=True)
 class Data:
-    """The rows that were learnt; ``published`` is the dataset's id on the Hub."""
+    """Where the rows are that were learnt; ``published`` is the dataset's id on the Hub."""
 
-    name: str
     published: str | None
     revision: str | None
-    version: str | None
-    teacher: str | None
-    simulated: bool | None
-    sha256: str
-    rows: int
-    dropped: int
-    plus: tuple[Mapping[str, Any], ...]
-    """Further sets: name, revision, rows, whether simulated, whether of unverifiable questions."""
-    filters: Mapping[str, Any]
+    filters: Record
     """The recipe's filters that left something out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What training did and took. Losses are means over learnt tokens."""
-
-    first: tuple[int, float]
-    """Step and loss."""
-    last: tuple[int, float]
-    held_out: int
-    loss_before: float | None
-    loss_after: float | None
-    tokens: int
-    learnt: int
-    longest: int
-    limit: int
-    steps: int
-    device: str
-    devices: int
-    dtype: str
-    accumulation: int
-    seconds: float
-    seconds_per_step: float
-    memory: int
-    """Bytes at most."""
-    resumed_from: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """What steps were made with; ``clipping`` is of the gradient's norm."""
-
-    name: str
-    betas: tuple[float, ...]
-    epsilon: float
-    clipping: float
-    schedule: str
-
-
-@dataclass(frozen=True, slots=True)
 class AdapterCard:
-    """All that the README says."""
+    """All that the README says beside what stands in the records."""
 
-    name: str
+    training: Record
+    config: Record
     version: str
     base: Base
     license: License | None
-    lora: Lora
-    recipe: Mapping[str, Any]
-    optimizer: Optimizer
     data: Data
-    run: Run
-    prompt: str
-    weights: str
-    weights_dtype: str
-    libraries: Mapping[str, str]
     quality: Quality | None
-    sources: tuple[SourceCard, ...]
+    sources: tuple[Record, ...]
     origins: Mapping[str, int]
     """Rows of the set's train split by origin, empty where its statistics are not known."""
     makes_believe: bool
     """Whether any label, step or verdict came from something that only plays a model."""
 
     @property
+    def name(self) -> str:
+        """What its repo is called."""
+        return adapter_repo(self.base.name)
+
+    @property
+    def type(self) -> str:
+        """The sort of adapter as people write it."""
+        written = self.config["peft_type"]
+        return "LoRA" if written == "LORA" else str(written)
+
+    @property
+    def served_rank(self) -> int:
+        """The least rank that vLLM can be told to make room for."""
+        rank: int = self.config["r"]
+        return next((enough for enough in _RANKS if enough >= rank), rank)
+
+    @property
     def synthetic(self) -> bool:
         """Whether it is known that no row comes from a real benchmark."""
         # Of the sets of plus no sources are known.
-        known = bool(self.sources) and not self.data.plus
-        return known and all(source.synthetic for source in self.sources)
+        known = bool(self.sources) and not self.training["dataset"]["plus"]
+        return known and all(source["source"]["synthetic"] for source in self.sources)
 
 
 def adapter(
-    training: Mapping[str, Any],
-    quality: Mapping[str, Any] | None,
+    training: Record,
+    quality: Record | None,
     *,
-    config: Mapping[str, Any],
+    config: Record,
     version: str,
     license: License | None = None,
-    steps: Mapping[str, Any] | None = None,
+    steps: Record | None = None,
     published: str | None = None,
 ) -> str:
     """README of the adapter.
@@ -165,55 +107,37 @@ def adapter(
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
     """
-    card = adapter_card(training, quality, config, version, license, steps, published)
-    return headed(_metadata(card), fill("adapter.md.jinja", card=card, measures=MEASURES))
-
-
-def adapter_card(
-    training: Mapping[str, Any],
-    quality: Mapping[str, Any] | None,
-    config: Mapping[str, Any],
-    version: str,
-    license: License | None,
-    steps: Mapping[str, Any] | None,
-    published: str | None,
-) -> AdapterCard:
-    """The card of one training; arguments and errors as for `adapter`."""
     known_version(version)
-    if steps is not None and steps["version"] != training["dataset"]["version"]:
-        raise UserError(
-            f"trained on {training['dataset']['version']} of the verifier set, but its statistics "
-            f"are of {steps['version']}"
-        )
-    recipe, base = training["recipe"], Base.read(training)
-    data = _data(training, published)
+    base = Base.read(training)
+    _check_runs(training, config, base, steps)
     measured = None if quality is None else read_quality(quality)
     builds = () if steps is None else steps["verified"]
-    played = [data.simulated, *(build["simulated"] for build in builds)]
-    played += [one["simulated"] for one in data.plus]
-    played += [] if measured is None else [measured.simulated]
-    return AdapterCard(
-        name=adapter_repo(base.name),
+    made = [training["dataset"], *training["dataset"]["plus"], *builds]
+    played = [one["simulated"] for one in (*made, *([measured.steps] if measured else []))]
+    card = AdapterCard(
+        training=training,
+        config=config,
         version=version,
         base=base,
         license=license,
-        lora=_lora(config, recipe, base),
-        recipe=recipe,
-        optimizer=_optimizer(training["optimizer"]),
-        data=data,
-        run=_run(training),
-        prompt=training["prompt_sha256"],
-        weights=training["adapter"]["sha256"],
-        weights_dtype=training["adapter"]["dtype"],
-        libraries=training["libraries"],
+        data=_data(training, published),
         quality=measured,
         sources=sources_of(builds),
         origins={} if steps is None else steps["origins"]["train"],
         makes_believe=any(played),
     )
+    return headed(
+        _metadata(card), fill("adapter.md.jinja", card=card, measures=MEASURES, title_of=title_of)
+    )
 
 
-def _lora(config: Mapping[str, Any], recipe: Mapping[str, Any], base: Base) -> Lora:
+def _check_runs(training: Record, config: Record, base: Base, steps: Record | None) -> None:
+    """Raises ``UserError`` for records of different runs."""
+    learnt, recipe = training["dataset"]["version"], training["recipe"]
+    if steps is not None and steps["version"] != learnt:
+        raise UserError(
+            f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}"
+        )
     for key, trained in (
         ("base_model_name_or_path", base.name),
         ("r", recipe["lora_rank"]),
@@ -225,85 +149,30 @@ def _lora(config: Mapping[str, Any], recipe: Mapping[str, Any], base: Base) -> L
                 f"adapter_config.json says {key} {config[key]!r}, training.json {trained!r}: "
                 "they are of different runs"
             )
-    return Lora(
-        type=config["peft_type"],
-        task=config["task_type"],
-        rank=config["r"],
-        alpha=config["lora_alpha"],
-        dropout=config["lora_dropout"],
-        modules=tuple(sorted(config["target_modules"])),
-    )
 
 
-def _optimizer(told: Mapping[str, Any]) -> Optimizer:
-    return Optimizer(
-        name=told["name"],
-        betas=tuple(told["betas"]),
-        epsilon=told["epsilon"],
-        clipping=told["clipping"],
-        schedule=told["schedule"],
-    )
-
-
-def _data(training: Mapping[str, Any], published: str | None) -> Data:
+def _data(training: Record, published: str | None) -> Data:
     data, filters = training["dataset"], training["recipe"]["filters"]
     name, _, revision = (published or data["name"]).partition("@")
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
-    return Data(
-        name=data["name"],
-        published=hub_id(name),
-        revision=revision or data["revision"],
-        version=data["version"],
-        teacher=data["teacher"],
-        simulated=data["simulated"],
-        sha256=data["sha256"],
-        rows=data["rows"],
-        dropped=len(data["dropped_as_long"]),
-        plus=tuple(data["plus"]),
-        filters={
-            name: filters[name]
-            for name in {**_UNFILTERED, **filters}
-            if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
-        },
-    )
-
-
-def _run(training: Mapping[str, Any]) -> Run:
-    run, tokens, held, curve = (training[k] for k in ("run", "tokens", "held_out", "curve"))
-    if not curve:
-        raise KeyError("curve")
-    return Run(
-        first=(curve[0]["step"], curve[0]["loss"]),
-        last=(curve[-1]["step"], curve[-1]["loss"]),
-        held_out=held["rows"],
-        loss_before=held["loss_before"],
-        loss_after=held["loss_after"],
-        tokens=run["tokens"],
-        learnt=tokens["completion"],
-        longest=tokens["longest"],
-        limit=tokens["limit"],
-        steps=run["steps"],
-        device=run["device"],
-        devices=run["devices"],
-        dtype=run["dtype"],
-        accumulation=run["accumulation"],
-        seconds=run["seconds"],
-        seconds_per_step=run["seconds_per_step"],
-        memory=run["peak_memory_bytes"],
-        resumed_from=run["resumed_from_step"],
-    )
+    left_out = {
+        name: filters[name]
+        for name in {**_UNFILTERED, **filters}
+        if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
+    }
+    return Data(hub_id(name), revision or data["revision"], left_out)
 
 
 def _metadata(card: AdapterCard) -> Any:
     from huggingface_hub import ModelCardData
 
-    tags = [card.lora.type.lower(), "multi-hop-question-answering", "verification", "verifier"]
-    tags += ["synthetic"] if any(source.synthetic for source in card.sources) else []
+    tags = [card.type.lower(), "multi-hop-question-answering", "verification", "verifier"]
+    tags += ["synthetic"] if any(s["source"]["synthetic"] for s in card.sources) else []
     tags += ["simulated"] if card.makes_believe else []
     quality, base, extra = card.quality, card.base.repo, dict[str, Any]()
     if quality is not None:
-        extra["eval_results"] = eval_results(quality, *_measured_on(quality, card.data))
+        extra["eval_results"] = eval_results(quality, *_measured_on(quality, card))
         extra["model_name"] = card.name
         extra["metrics"] = sorted({one.metric_type for one in extra["eval_results"]})
     if card.license is None:
@@ -317,16 +186,17 @@ def _metadata(card: AdapterCard) -> Any:
         base_model=base,
         base_model_relation="adapter" if base else None,
         library_name="peft",
-        pipeline_tag=_TASKS.get(card.lora.task),
+        pipeline_tag=_TASKS.get(card.config["task_type"]),
         datasets=[card.data.published] if card.data.published else None,
         tags=[line(tag) for tag in tags],
         **extra,
     )
 
 
-def _measured_on(quality: Quality, data: Data) -> tuple[str, str | None]:
+def _measured_on(quality: Quality, card: AdapterCard) -> tuple[str, str | None]:
     """Dataset and revision that the test rows are of, where they are published if that is known."""
-    same = data.version is not None and quality.version == data.version
-    if hub_id(quality.dataset) is None and data.published and same:
-        return data.published, data.revision
-    return line(quality.dataset), quality.revision
+    steps, version = quality.steps, card.training["dataset"]["version"]
+    same = version is not None and steps["version"] == version
+    if hub_id(steps["name"]) is None and card.data.published and same:
+        return card.data.published, card.data.revision
+    return line(steps["name"]), steps["revision"]

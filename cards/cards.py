@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
@@ -24,6 +24,9 @@ _MEANINGS = {
     "unparsed": "not judged: the teacher failed or its output could not be read",
 }
 
+Record = Mapping[str, Any]
+"""What a JSON file of a build says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -34,138 +37,79 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildCard:
-    """One build (a benchmark's split) as a card tells it."""
-
-    benchmark: str
-    split: str
-    source: str
-    digest: str
-    synthetic: bool
-    limit: int | None
-    teacher: str
-    simulated: bool
-    """Whether a script or annotations stood in for a model."""
-    replies: Mapping[str, int]
-    """A model's replies by how they could be read."""
-    seed: int
-    rows: int
-    verified: int
-    unverifiable: Mapping[str, int]
-    unparsed: int
-    rejected: int
-    kinds: Mapping[str, tuple[int, int]]
-    """Rows and unverifiable rows of each kind of question."""
-    evaluation_rows: int | None
-    evaluation_left_out: int | None
-    caveat: str
-    """What labels of its benchmark can't tell, beyond what all can't; "" if nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceCard:
-    """A benchmark that the data comes from; ``license`` is a Hub licence id."""
-
-    name: str
-    license: str
-    homepage: str
-    citation: str
-    synthetic: bool
-
-
-@dataclass(frozen=True, slots=True)
 class DatasetCard:
-    """All that a dataset's README says."""
+    """A dataset as its README tells it, whatever it holds."""
 
     dataset: str
     version: str
-    builds: tuple[BuildCard, ...]
-    sources: tuple[SourceCard, ...]
+    rows: int
+    builds: Sequence[Record]
+    """The records of the builds (each a benchmark's split) of verified questions in it."""
     configs: tuple[Config, ...]
-    libraries: Mapping[str, str]
-    dataset_info: Sequence[Mapping[str, Any]]
+    dataset_info: Sequence[Record]
 
     @property
-    def license(self) -> str:
-        """The sources' licence where they agree, else ``other``."""
-        return common_license(self.sources)
+    def sources(self) -> tuple[Record, ...]:
+        """The benchmarks it comes from."""
+        return sources_of(self.builds)
 
     @property
-    def limits(self) -> list[str]:
-        """What to know about the labels of the benchmarks it comes from."""
-        return list(dict.fromkeys(build.caveat for build in self.builds if build.caveat))
+    def licenses(self) -> list[str]:
+        """The licences of the sources."""
+        return licenses_of(self.builds)
 
     @property
     def simulated(self) -> bool:
         """Whether any label comes from a teacher that only plays a model."""
-        return any(build.simulated for build in self.builds)
-
-    @property
-    def teachers(self) -> set[str]:
-        """The sorts of its teachers: ``annotations``, ``simulated``, ``model``."""
-        sort = {True: "simulated", False: "model"}
-        return {b.teacher if b.teacher == "annotations" else sort[b.simulated] for b in self.builds}
-
-    @property
-    def endings(self) -> set[str]:
-        """What its configs append to a benchmark's name: nothing, ``_labeled``, ``_eval``."""
-        names = {config.name for config in self.configs}
-        benchmarks = {build.benchmark for build in self.builds}
-        return {ending for ending in ("", LABELED, EVAL) for b in benchmarks if b + ending in names}
+        return any(build["simulated"] for build in self.builds)
 
     @property
     def synthetic(self) -> bool:
         """Whether nothing in it is from a real benchmark."""
-        return all(source.synthetic for source in self.sources)
-
-    @property
-    def rows(self) -> int:
-        """Rows with a label, over all builds."""
-        return sum(build.rows - build.rejected for build in self.builds)
+        return all(build["source"]["synthetic"] for build in self.builds)
 
 
-def verified_multihop(
-    statistics: Sequence[Mapping[str, Any]], dataset_info: Sequence[Mapping[str, Any]]
-) -> str:
+def verified_multihop(statistics: Sequence[Record], dataset_info: Sequence[Record]) -> str:
     """README of ``safe-verified-multihop``.
 
     ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
     Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
     """
-    card = dataset_card(VERIFIED, statistics, dataset_info)
-    return render(card, "verified_multihop.md.jinja", ["question-answering"])
+    return _of_builds(VERIFIED, statistics, dataset_info, ["question-answering"])
 
 
-def noise_labels(
-    statistics: Sequence[Mapping[str, Any]], dataset_info: Sequence[Mapping[str, Any]]
-) -> str:
+def noise_labels(statistics: Sequence[Record], dataset_info: Sequence[Record]) -> str:
     """README of ``safe-noise-labels``; arguments and errors as for `verified_multihop`."""
-    card = dataset_card(NOISE_LABELS, statistics, dataset_info)
-    return render(card, "noise_labels.md.jinja", ["question-answering", "text-classification"])
+    tasks = ["question-answering", "text-classification"]
+    return _of_builds(NOISE_LABELS, statistics, dataset_info, tasks)
 
 
-def dataset_card(
-    dataset: str,
-    statistics: Sequence[Mapping[str, Any]],
-    dataset_info: Sequence[Mapping[str, Any]],
-) -> DatasetCard:
-    """The card of a dataset that the given builds make up, all of one version."""
-    (version,) = {entry["version"] for entry in statistics}
-    return DatasetCard(
-        dataset=dataset,
-        version=version,
-        builds=tuple(_build(dataset, entry) for entry in statistics),
-        sources=sources_of(statistics),
-        configs=configs_of(dataset, statistics),
+def _of_builds(
+    dataset: str, statistics: Sequence[Record], dataset_info: Sequence[Record], tasks: list[str]
+) -> str:
+    """README of a dataset that the given builds make up, all of one version."""
+    (version,) = {build["version"] for build in statistics}
+    rows = sum(build["rows"] - build["rejected"] for build in statistics)
+    configs = configs_of(dataset, statistics)
+    names = {config.name for config in configs}
+    return render(
+        DatasetCard(dataset, version, rows, statistics, configs, dataset_info),
+        f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
+        tasks,
+        noise_types=NOISE_TYPES,
+        meanings=_MEANINGS,
+        teachers={_sort_of_teacher(build) for build in statistics},
+        limits=list(dict.fromkeys(build["caveat"] for build in statistics if build["caveat"])),
+        endings={e for e in ("", LABELED, EVAL) for b in statistics if b["benchmark"] + e in names},
+        sampled=[b for b in statistics if b["benchmark"] + EVAL in b["files"][dataset]],
         libraries=_libraries(statistics),
-        dataset_info=dataset_info,
     )
 
 
-def common_license(sources: Sequence[SourceCard]) -> str:
-    """The sources' licence where they agree, else ``other``."""
-    licenses = {source.license for source in sources}
-    return licenses.pop() if len(licenses) == 1 else "other"
+def _sort_of_teacher(build: Record) -> str:
+    if build["teacher"] == "annotations":
+        return "annotations"
+    return "simulated" if build["simulated"] else "model"
 
 
 def size_category(rows: int) -> str:
@@ -177,48 +121,17 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in _SIZES if rows < limit), "n>1M")
 
 
-def _build(dataset: str, entry: Mapping[str, Any]) -> BuildCard:
-    has_sample = entry["benchmark"] + EVAL in entry["files"][dataset]
-    evaluation = entry["evaluation"] if has_sample else None
-    return BuildCard(
-        benchmark=entry["benchmark"],
-        split=entry["split"],
-        source=entry["source"]["name"],
-        digest=entry["source"]["digest"],
-        synthetic=entry["source"]["synthetic"],
-        limit=entry["limit"],
-        teacher=entry["teacher"],
-        simulated=entry["simulated"],
-        replies=entry["replies"],
-        seed=entry["seed"],
-        rows=entry["rows"],
-        verified=entry["verified"],
-        unverifiable=entry["unverifiable"],
-        unparsed=entry["unparsed"],
-        rejected=entry["rejected"],
-        kinds={name: (k["rows"], k["unverifiable"]) for name, k in entry["kinds"].items()},
-        evaluation_rows=None if evaluation is None else evaluation["rows"],
-        evaluation_left_out=None if evaluation is None else evaluation["left_out"],
-        caveat=entry["caveat"],
-    )
+def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:
+    """A build of each benchmark: it tells the licence, home page and citation of its source."""
+    return tuple({build["benchmark"]: build for build in builds}.values())
 
 
-def sources_of(builds: Sequence[Mapping[str, Any]]) -> tuple[SourceCard, ...]:
-    """The benchmarks of the given builds, each once."""
-    sources = {
-        entry["benchmark"]: SourceCard(
-            name=entry["benchmark"],
-            license=entry["license"],
-            homepage=entry["homepage"],
-            citation=entry["citation"].strip(),
-            synthetic=entry["source"]["synthetic"],
-        )
-        for entry in builds
-    }
-    return tuple(sources.values())
+def licenses_of(builds: Sequence[Record]) -> list[str]:
+    """The licences of the builds' sources, as Hub licence ids, each once."""
+    return sorted({build["license"] for build in builds})
 
 
-def configs_of(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[Config, ...]:
+def configs_of(dataset: str, statistics: Sequence[Record]) -> tuple[Config, ...]:
     """Every config of a dataset that has rows, by name, with the splits that have them."""
     splits: dict[str, list[tuple[str, int]]] = {}
     for entry in statistics:
@@ -228,7 +141,7 @@ def configs_of(dataset: str, statistics: Sequence[Mapping[str, Any]]) -> tuple[C
     return tuple(Config(name, tuple(parts)) for name, parts in sorted(splits.items()))
 
 
-def _libraries(statistics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     """Versions by name; of a library that changed between builds, each of them."""
     versions: dict[str, set[str]] = {}
     for entry in statistics:
@@ -237,44 +150,27 @@ def _libraries(statistics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {name: " and ".join(sorted(found)) for name, found in sorted(versions.items())}
 
 
-class Headed(Protocol):
-    """What the YAML header of a README tells, whatever the dataset."""
-
-    @property
-    def dataset(self) -> str: ...
-    @property
-    def license(self) -> str: ...
-    @property
-    def sources(self) -> tuple[SourceCard, ...]: ...
-    @property
-    def configs(self) -> tuple[Config, ...]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def dataset_info(self) -> Sequence[Mapping[str, Any]]: ...
-
-
-def render(card: Headed, template: str, tasks: list[str], default: str | None = None) -> str:
-    """A README: the YAML header, then the template with ``card``.
+def render(
+    card: DatasetCard, template: str, tasks: list[str], default: str | None = None, **values: Any
+) -> str:
+    """A README: the YAML header, then the template with ``card`` and the further values.
 
     ``default`` names the config that `load_dataset` opens when it is told none.
     """
-    body = fill(template, card=card, noise_types=NOISE_TYPES, meanings=_MEANINGS)
-    return headed(_metadata(card, tasks, default), body)
+    return headed(_metadata(card, tasks, default), fill(template, card=card, **values))
 
 
-def _metadata(card: Headed, tasks: list[str], default: str | None) -> Any:
+def _metadata(card: DatasetCard, tasks: list[str], default: str | None) -> Any:
     from huggingface_hub import DatasetCardData
 
     tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
-    if any(source.synthetic for source in card.sources):
+    if any(build["source"]["synthetic"] for build in card.builds):
         tags.append("synthetic")
-    several = card.license == "other"
     extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in card.dataset_info]}
     return DatasetCardData(
         language="en",
         # As a list the Hub takes several; its "other" would need a text of our own to link to.
-        license=sorted({s.license for s in card.sources}) if several else card.license,
+        license=card.licenses if len(card.licenses) > 1 else card.licenses[0],
         pretty_name=card.dataset,
         task_categories=tasks,
         size_categories=[size_category(card.rows)],

@@ -36,7 +36,7 @@ def _environment() -> Environment:
     )
     environment.filters["cell"] = cell
     # The plus has what is undefined say its name.
-    environment.filters["number"] = lambda value: f"{+value:,}"
+    environment.filters["number"] = lambda value, form=",": f"{+value:{form}}"
     return environment
 
 

@@ -15,85 +15,47 @@ _COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 
 
 @dataclass(frozen=True, slots=True)
-class Verifier:
-    """One column of the table: the adapter, or a baseline."""
-
-    role: str
-    name: str
-    simulated: bool
-    rows: int
-    questions: int
-    erroneous: int
-    correct: int
-    unparsed: int
-    failed: int
-    measures: Mapping[str, float | None]
-    intervals: Mapping[str, Sequence[float] | None]
-
-    @property
-    def title(self) -> str:
-        """Its name, marked if it only plays a model."""
-        marked = not self.simulated or "simulated" in self.name
-        return self.name if marked else f"{self.name} (simulated)"
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Equal labels of the adapter and a baseline on ``rows``."""
-
-    name: str
-    rows: int
-    left_out: int
-    share: float | None
-    kappa: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Quality:
-    """What was measured, on which rows, beside which baselines."""
+    """What was measured, on which rows, beside which baselines: parts of the file as they stand."""
 
-    dataset: str
-    revision: str | None
-    version: str | None
-    split: str
-    limit: int | None
-    max_tokens: int
-    """Of a reply; a longer one was cut, and could not be read."""
-    simulated: bool
-    """Whether the rows were made without a model in a model's place."""
-    prompt: str
-    level: float
-    resamples: int
-    adapter: Verifier
-    baselines: tuple[Verifier, ...]
-    types: tuple[Mapping[str, Any], ...]
-    benchmarks: Mapping[str, Mapping[str, float | None]]
-    agreement: tuple[Agreement, ...]
+    steps: Mapping[str, Any]
+    """The rows: of which dataset, asked and answered how."""
+    bootstrap: Mapping[str, Any]
+    adapter: Mapping[str, Any]
+    baselines: Sequence[Mapping[str, Any]]
+    agreement: Sequence[tuple[str, Mapping[str, Any]]]
+    """Titles of baselines, and how far their labels are equal to the adapter's."""
 
     @property
     def checker(self) -> bool:
         """Whether the graph checker, which chose the rows, is among the baselines."""
-        return any(one.name.startswith("symbolic") for one in self.baselines)
+        return any(one["name"].startswith("symbolic") for one in self.baselines)
 
     @property
-    def spoilt(self) -> list[Verifier]:
+    def spoilt(self) -> list[Mapping[str, Any]]:
         """Those that gave no verdict on some row."""
-        return [one for one in (self.adapter, *self.baselines) if one.unparsed or one.failed]
+        return [one for one in (self.adapter, *self.baselines) if one["unparsed"] or one["failed"]]
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
         """Each baseline and measure on which the adapter is not better: name, title, margin."""
         return [
-            (one.title, MEASURES[name][1], margin)
+            (title_of(one), MEASURES[name][1], margin)
             for one in self.baselines
             for name in _COMPARED
             if (margin := self.margin(one, name)) is not None and margin <= 0
         ]
 
-    def margin(self, baseline: Verifier, measure: str) -> float | None:
+    def margin(self, baseline: Mapping[str, Any], measure: str) -> float | None:
         """How much the adapter has more than a baseline, None where one was not measured."""
-        ours, theirs = self.adapter.measures[measure], baseline.measures[measure]
+        ours, theirs = self.adapter["measures"][measure], baseline["measures"][measure]
         return None if ours is None or theirs is None else ours - theirs
+
+
+def title_of(verifier: Mapping[str, Any]) -> str:
+    """The name of the adapter or a baseline, marked if it only plays a model."""
+    name = str(verifier["name"])
+    return f"{name} (simulated)" if verifier["simulated"] and "simulated" not in name else name
 
 
 def read_quality(found: Mapping[str, Any]) -> Quality:
@@ -102,36 +64,17 @@ def read_quality(found: Mapping[str, Any]) -> Quality:
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for figures that may not stand
     on a card: of a verifier that is no model, or with requests that failed.
     """
-    adapter, *baselines = (_verifier(entry) for entry in found["verifiers"])
-    if adapter.simulated:
-        raise UserError(f"{adapter.name}: simulated results go on no model card")
-    if adapter.failed:
+    adapter, *baselines = found["verifiers"]
+    if adapter["simulated"]:
+        raise UserError(f"{adapter['name']}: simulated results go on no model card")
+    if adapter["failed"]:
         raise UserError(
-            f"{adapter.name}: {adapter.failed:,} requests failed; run evaluate_verifier again first"
+            f"{adapter['name']}: {adapter['failed']:,} requests failed; "
+            "run evaluate_verifier again first"
         )
-    steps, first = found["steps"], found["verifiers"][0]
-    names = {one.role: one.title for one in baselines}
-    return Quality(
-        dataset=steps["name"],
-        revision=steps["revision"],
-        version=steps["version"],
-        split=steps["split"],
-        limit=steps["limit"],
-        max_tokens=steps["max_tokens"],
-        simulated=steps["simulated"],
-        prompt=steps["prompt_sha256"],
-        level=found["bootstrap"]["level"],
-        resamples=found["bootstrap"]["resamples"],
-        adapter=adapter,
-        baselines=tuple(baselines),
-        types=tuple(first["types"]),
-        benchmarks=first["benchmarks"],
-        agreement=tuple(
-            Agreement(names[one["b"]], *(one[k] for k in ("rows", "left_out", "share", "kappa")))
-            for one in found["agreement"]
-            if one["a"] == adapter.role
-        ),
-    )
+    names = {one["role"]: title_of(one) for one in baselines}
+    pairs = [(names[one["b"]], one) for one in found["agreement"] if one["a"] == adapter["role"]]
+    return Quality(found["steps"], found["bootstrap"], adapter, baselines, pairs)
 
 
 def eval_results(quality: Quality, dataset: str, revision: str | None) -> list[Any]:
@@ -145,29 +88,13 @@ def eval_results(quality: Quality, dataset: str, revision: str | None) -> list[A
             dataset_type=dataset,
             dataset_name=VERIFIER_STEPS,
             dataset_config=STEPS,
-            dataset_split=quality.split,
+            dataset_split=quality.steps["split"],
             dataset_revision=revision,
-            dataset_args={"rows": quality.adapter.rows, "questions": quality.adapter.questions},
+            dataset_args={name: quality.adapter[name] for name in ("rows", "questions")},
             metric_type=type_,
-            metric_name=title,
+            metric_name=name,
             metric_value=round(value, 4),
         )
-        for name, (type_, title) in MEASURES.items()
-        if (value := quality.adapter.measures[name]) is not None
+        for measure, (type_, name) in MEASURES.items()
+        if (value := quality.adapter["measures"][measure]) is not None
     ]
-
-
-def _verifier(entry: Mapping[str, Any]) -> Verifier:
-    return Verifier(
-        role=entry["role"],
-        name=entry["name"],
-        simulated=entry["simulated"],
-        rows=entry["rows"],
-        questions=entry["questions"],
-        erroneous=entry["erroneous"],
-        correct=entry["correct"],
-        unparsed=entry["unparsed"],
-        failed=entry["failed"],
-        measures={name: entry["measures"][name] for name in MEASURES},
-        intervals={name: entry["intervals"][name] for name in MEASURES},
-    )

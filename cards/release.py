@@ -13,7 +13,7 @@ from typing import Any
 
 from cards import verifier_steps
 from cards.base_model import Base
-from cards.cards import Config, SourceCard, configs_of, sources_of
+from cards.cards import Config, Record, configs_of, licenses_of, sources_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
@@ -44,113 +44,50 @@ class Artifact:
     folder: str
     repo: str
     kind: str
-    licenses: tuple[str, ...]
+    licenses: list[str]
     configs: tuple[Config, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the rows of one benchmark's split."""
-
-    benchmark: str
-    split: str
-    source: str
-    digest: str
-    teacher: str
-    simulated: bool
-    rows: int
-    verified: int
-    unverifiable: int
-    unparsed: int
-    rejected: int
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One line of the evaluation; scores from 0 to 1, by benchmark and on average."""
-
-    players: Mapping[str, str]
-    """By role; a role that was asked without a player of its own is played by who answers."""
-    method: str
-    options: Mapping[str, Any]
-    simulated: bool
-    scores: tuple[Mapping[str, float | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What ``report/results.json`` tells: questions by benchmark, and every setting's scores."""
-
-    questions: Mapping[str, int]
-    judge: str | None
-    roles: tuple[str, ...]
-    columns: tuple[str, ...]
-    settings: tuple[Setting, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """What the adapter learnt, and how long that took."""
-
-    base: Base
-    rows: int
-    steps: int
-    seconds: float
-    devices: int
-    device: str
-    simulated: bool
-    """Whether any of its rows are known to be."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReleaseCard:
-    """All that the overview says."""
+    """What the overview says beside what stands in the records."""
 
-    version: str
-    manifest: Mapping[str, str]
-    code: str
-    libraries: Mapping[str, str]
-    artifacts: tuple[Artifact, ...]
-    counts: tuple[Counts, ...]
-    steps: Mapping[str, Any] | None
-    """Counts of the verifier set."""
-    steps_simulated: bool
-    trained: Trained | None
-    evaluation: Evaluation | None
-    sources: tuple[SourceCard, ...]
-
-    @property
-    def simulated(self) -> bool:
-        """Whether any of it was made by what only plays a model."""
-        played = [*(c.simulated for c in self.counts), self.steps_simulated]
-        played += [] if self.trained is None else [bool(self.trained.simulated)]
-        settings = () if self.evaluation is None else self.evaluation.settings
-        return any((*played, *(one.simulated for one in settings)))
+    artifacts: Sequence[Artifact]
+    sources: tuple[Record, ...]
+    base: Base | None
+    """The model that the adapter is for."""
+    runs: Sequence[tuple[Record, Mapping[str, str]]]
+    """Every setting that was evaluated, and who played what in it."""
+    learnt_simulated: bool
+    """Whether any row that the adapter learnt is known to be simulated."""
+    simulated: bool
+    """Whether any of it was made by what only plays a model."""
 
     @property
     def synthetic(self) -> bool:
         """Whether nothing in it is from a real benchmark."""
-        return bool(self.sources) and all(source.synthetic for source in self.sources)
+        return bool(self.sources) and all(s["source"]["synthetic"] for s in self.sources)
 
     @property
     def missing(self) -> list[str]:
         """Artifacts that a release can have and this one has not."""
         have = {artifact.folder for artifact in self.artifacts}
-        places = (
-            *(f"{DATASETS}/{name}" for name in SETS),
-            ADAPTER,
-            SPACE,
-        )
+        places = (*(f"{DATASETS}/{name}" for name in SETS), ADAPTER, SPACE)
         return [place for place in places if place not in have]
+
+    @property
+    def roles(self) -> list[str]:
+        """Every role that was played."""
+        return list(dict.fromkeys(role for _, players in self.runs for role in players))
 
 
 def release(
-    lock: Mapping[str, Any],
-    statistics: Sequence[Mapping[str, Any]],
-    steps: Mapping[str, Any] | None = None,
-    training: Mapping[str, Any] | None = None,
-    metadata: Mapping[str, Mapping[str, Any]] | None = None,
-    results: Mapping[str, Any] | None = None,
+    lock: Record,
+    statistics: Sequence[Record],
+    steps: Record | None = None,
+    training: Record | None = None,
+    metadata: Mapping[str, Record] | None = None,
+    results: Record | None = None,
 ) -> str:
     """README of a release folder.
 
@@ -164,11 +101,29 @@ def release(
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` where lock and records differ.
     """
-    card = release_card(lock, statistics, steps, training, metadata or {}, results)
-    return fill("release.md.jinja", card=card)
+    records = [*statistics, *([] if steps is None else [steps])]
+    for entry in records:
+        if entry["version"] != lock["version"]:
+            raise UserError(
+                f"the lock is of {lock['version']}, but "
+                f"{entry.get('benchmark', VERIFIER_STEPS)} of {entry['version']}"
+            )
+    base = None if training is None else Base.read(training)
+    learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
+    runs = [] if results is None else results["runs"]
+    card = ReleaseCard(
+        artifacts=_artifacts(statistics, steps, base, metadata or {}),
+        sources=sources_of(statistics),
+        base=base,
+        runs=[(run, _players(run)) for run in runs],
+        learnt_simulated=any(data["simulated"] for data in learnt),
+        simulated=any(one["simulated"] for one in (*records, *learnt, *runs)),
+    )
+    told = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
+    return fill("release.md.jinja", card=card, results=results, **told)
 
 
-def read_release(folder: Path, lock: Mapping[str, Any]) -> str:
+def read_release(folder: Path, lock: Record) -> str:
     """The same from the files of a release folder, as far as they are there."""
 
     def record(path: str) -> Any:
@@ -191,48 +146,19 @@ def read_release(folder: Path, lock: Mapping[str, Any]) -> str:
     )
 
 
-def release_card(
-    lock: Mapping[str, Any],
-    statistics: Sequence[Mapping[str, Any]],
-    steps: Mapping[str, Any] | None,
-    training: Mapping[str, Any] | None,
-    metadata: Mapping[str, Mapping[str, Any]],
-    results: Mapping[str, Any] | None,
-) -> ReleaseCard:
-    """The overview of one release; arguments and errors as for `release`."""
-    for entry in (*statistics, *([steps] if steps else [])):
-        if entry["version"] != lock["version"]:
-            raise UserError(
-                f"the lock is of {lock['version']}, but "
-                f"{entry.get('benchmark', VERIFIER_STEPS)} of {entry['version']}"
-            )
-    trained = None if training is None else _trained(training)
-    return ReleaseCard(
-        version=lock["version"],
-        manifest=lock["manifest"],
-        code=lock["code_sha256"],
-        libraries=lock["libraries"],
-        artifacts=tuple(_artifacts(statistics, steps, trained, metadata)),
-        counts=tuple(_counts(lock["counts"], entry) for entry in statistics),
-        steps=None if steps is None else lock["counts"]["verifier-steps"],
-        steps_simulated=steps is not None and steps["simulated"],
-        trained=trained,
-        evaluation=None if results is None else _evaluation(results),
-        sources=sources_of(statistics),
-    )
-
-
 def _artifacts(
-    statistics: Sequence[Mapping[str, Any]],
-    steps: Mapping[str, Any] | None,
-    trained: Trained | None,
-    metadata: Mapping[str, Mapping[str, Any]],
+    statistics: Sequence[Record],
+    steps: Record | None,
+    base: Base | None,
+    metadata: Mapping[str, Record],
 ) -> list[Artifact]:
     def dataset(
-        title: str, name: str, builds: Sequence[Mapping[str, Any]], configs: tuple[Config, ...]
+        title: str, name: str, builds: Sequence[Record], configs: tuple[Config, ...]
     ) -> Artifact:
-        licenses = tuple(sorted({source.license for source in sources_of(builds)}))
-        return Artifact(title, f"{DATASETS}/{name}", name, "dataset", licenses, configs)
+        return Artifact(title, f"{DATASETS}/{name}", name, "dataset", licenses_of(builds), configs)
+
+    def other(title: str, folder: str, name: str, kind: str) -> Artifact:
+        return Artifact(title, folder, name, kind, [metadata[folder]["license"]])
 
     found = []
     for title, name in (("verified benchmarks", VERIFIED), ("noise labels", NOISE_LABELS)):
@@ -241,70 +167,14 @@ def _artifacts(
     if steps is not None:
         configs = verifier_steps.configs_of(steps["files"])
         found.append(dataset("step-level verifier set", VERIFIER_STEPS, steps["verified"], configs))
-    if trained is not None:
-        license = str(metadata[ADAPTER]["license"])
-        name = adapter_repo(trained.base.name)
-        found.append(Artifact("verifier adapter", ADAPTER, name, "model", (license,)))
+    if base is not None:
+        found.append(other("verifier adapter", ADAPTER, adapter_repo(base.name), "model"))
     if SPACE in metadata:
-        license = str(metadata[SPACE]["license"])
-        found.append(Artifact("stepwise metric", SPACE, METRIC, "space", (license,)))
+        found.append(other("stepwise metric", SPACE, METRIC, "space"))
     return found
 
 
-def _trained(training: Mapping[str, Any]) -> Trained:
-    run, data = training["run"], training["dataset"]
-    return Trained(
-        base=Base.read(training),
-        rows=data["rows"],
-        steps=run["steps"],
-        seconds=run["seconds"],
-        devices=run["devices"],
-        device=run["device"],
-        simulated=any(one["simulated"] for one in (data, *data["plus"])),
-    )
-
-
-def _counts(counts: Mapping[str, Any], entry: Mapping[str, Any]) -> Counts:
-    locked = counts[f"{entry['benchmark']}-{entry['split']}"]
-    return Counts(
-        benchmark=entry["benchmark"],
-        split=entry["split"],
-        source=entry["source"]["name"],
-        digest=entry["source"]["digest"],
-        teacher=entry["teacher"],
-        simulated=entry["simulated"],
-        rows=locked["rows"],
-        verified=locked["verified"],
-        unverifiable=sum(locked["unverifiable"].values()),
-        unparsed=locked["unparsed"],
-        rejected=locked["rejected"],
-    )
-
-
-def _evaluation(results: Mapping[str, Any]) -> Evaluation:
-    settings = results["settings"]
-    benchmarks = list(settings["questions"])
-    average = ["average"] if len(benchmarks) > 1 else []
-    runs = [
-        Setting(
-            players=_players(one),
-            method=one["method"],
-            options=one["options"],
-            simulated=one["simulated"],
-            scores=(*(one["benchmarks"][name] for name in benchmarks), *(one[k] for k in average)),
-        )
-        for one in results["runs"]
-    ]
-    return Evaluation(
-        questions=settings["questions"],
-        judge=settings["judge"],
-        roles=tuple(dict.fromkeys(role for run in runs for role in run.players)),
-        columns=(*benchmarks, *average),
-        settings=tuple(runs),
-    )
-
-
-def _players(run: Mapping[str, Any]) -> dict[str, str]:
+def _players(run: Record) -> dict[str, str]:
     """Who was asked, the role that answers first."""
     players, method = run["players"], METHODS.get(run["method"])
     answering = method.roles[0] if method else min(players)

@@ -66,29 +66,31 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> question.passages[0].is_gold, question.supporting_facts[0].sentence, question.hops
     (True, 1, 2)
     """
-    passages, facts = annotated_passages(row)
+    return annotated_question(row, NAME, split, KINDS)
+
+
+def annotated_question(
+    row: Mapping[str, Any], benchmark: str, split: str, kinds: tuple[str, ...]
+) -> Question:
+    """The two-hop Question of a row of this form; RowError unless its ``type`` is of ``kinds``."""
+    passages, facts = _annotated_passages(row)
+    kind = fields.text(fields.require(row, "type"), "type")
+    if kind not in kinds:
+        raise RowError(f"type is {kind!r}, expected one of {', '.join(kinds)}")
     return Question(
         id=fields.filled_text(fields.require(row, "_id", "id"), "id"),
-        benchmark=NAME,
+        benchmark=benchmark,
         split=split,
         question=fields.filled_text(fields.require(row, "question"), "question"),
         answer=fields.answer(row),
-        kind=question_kind(row, KINDS),
+        kind=kind,
         hops=2,
         passages=passages,
         supporting_facts=facts,
     )
 
 
-def question_kind(row: Mapping[str, Any], kinds: tuple[str, ...]) -> str:
-    """The row's ``type``; RowError unless it is one of ``kinds``."""
-    kind = fields.text(fields.require(row, "type"), "type")
-    if kind not in kinds:
-        raise RowError(f"type is {kind!r}, expected one of {', '.join(kinds)}")
-    return kind
-
-
-def annotated_passages(
+def _annotated_passages(
     row: Mapping[str, Any],
 ) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
     """Passages in the row's order, gold where a supporting fact points, and the facts themselves.

@@ -95,15 +95,10 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
     name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
     if name is None:
         raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
-    rows = iter(splits[name])
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _access_error(source, error) from error
-        yield row
+    try:
+        yield from splits[name]
+    except Exception as error:
+        raise _access_error(source, error) from error
 
 
 def _pins(source: HubSource, commit: str | None) -> bool:

@@ -24,10 +24,11 @@ passage may occur twice; a handful of rows name a supporting sentence that does 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from builders.benchmarks import fields
-from builders.benchmarks.hotpotqa import annotated_passages, question_kind
+from builders.benchmarks.hotpotqa import annotated_question
 from safe_stepwise.records import Question, Triple
 
 NAME = "2wikimultihopqa"
@@ -67,20 +68,9 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> parse(row, "train").evidence[0].tail
     'Ana Brell'
     """
-    passages, facts = annotated_passages(row)
-    kind = question_kind(row, KINDS)
-    return Question(
-        id=fields.filled_text(fields.require(row, "_id", "id"), "id"),
-        benchmark=NAME,
-        split=split,
-        question=fields.filled_text(fields.require(row, "question"), "question"),
-        answer=fields.answer(row),
-        kind=kind,
-        hops=4 if kind == "bridge_comparison" else 2,
-        passages=passages,
-        supporting_facts=facts,
-        evidence=_evidence(row),
-    )
+    question = annotated_question(row, NAME, split, KINDS)
+    hops = 4 if question.kind == "bridge_comparison" else 2
+    return replace(question, hops=hops, evidence=_evidence(row))
 
 
 def _evidence(row: Mapping[str, Any]) -> tuple[Triple, ...]:

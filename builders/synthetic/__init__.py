@@ -33,13 +33,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
 from builders.synthetic.draft import Draft
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
-from builders.synthetic.rows import NAME, parse, to_row
-from builders.synthetic.world import World, one
+from builders.synthetic.rows import parse, to_row
+from builders.synthetic.world import NAME, World, one, weighted
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 
@@ -139,23 +140,12 @@ def generate(
     for i in range(start, stop):
         if i // BLOCK != block:
             block = i // BLOCK
-            world = make_world(Random(f"{spec.seed}:{split}:{block}"))
+            world = make_world(Random(f"{spec.seed}:{split}:{block}"), write_article)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
-        truth = _truth(rng, spec.noise)
+        truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"
         draft = _draft(world, rng, truth)
         yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library), truth
-
-
-def _truth(rng: Random, rate: float) -> NoiseType:
-    if rng.random() >= rate:
-        return "none"
-    draw = rng.random()
-    for noise, share in NOISE_SHARES.items():
-        draw -= share
-        if draw < 0:
-            return noise
-    return "unparsed"
 
 
 def _draft(world: World, rng: Random, truth: NoiseType) -> Draft:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from random import Random
 
+from builders.synthetic.wording import PROSE
 from builders.synthetic.world import Article, Day, Entity, one, order_of, start_year, text_of
-from builders.synthetic.writer import PROSE, Writer
+from builders.synthetic.writer import Writer
 
 
 def write_article(e: Entity, rng: Random) -> Article:
@@ -78,9 +79,8 @@ def _person(w: Writer, e: Entity) -> None:
         role = ""
     role = role or _with_article(occupation)
     w.add(f"{lead}{life} {was} {role}.", *said)
-    if (e.key, "country of citizenship") not in w.states:
-        w.tell("country of citizenship", "country of citizenship")
-    _birth(w, e)
+    w.tell("country of citizenship", "country of citizenship")
+    _event(w, "born both", "date of birth", "place of birth")
     if "father" in facts and "mother" in facts:
         w.tell("parents", "father", "mother")
     else:
@@ -93,7 +93,7 @@ def _person(w: Writer, e: Entity) -> None:
     for relation in ("award received", "spouse", "child"):
         w.tell(relation, relation)
     _incidents(w, e, "aside", "company aside")
-    _death(w, e)
+    _event(w, "died both", "date of death", "place of death")
     w.tell("place of burial", "place of burial")
 
 
@@ -102,26 +102,13 @@ def _with_article(noun: str) -> str:
     return f"an {noun}" if vowel else f"a {noun}"
 
 
-def _birth(w: Writer, e: Entity) -> None:
-    born = "date of birth" in e.facts and (e.key, "date of birth") not in w.states
-    place = "place of birth" in e.facts and (e.key, "place of birth") not in w.states
-    if born and place:
-        w.tell("born both", "place of birth", "date of birth")
-    elif place:
-        w.tell("place of birth", "place of birth")
-    elif born:
-        w.tell("date of birth", "date of birth")
-
-
-def _death(w: Writer, e: Entity) -> None:
-    died = "date of death" in e.facts and (e.key, "date of death") not in w.states
-    place = "place of death" in e.facts and (e.key, "place of death") not in w.states
-    if died and place:
-        w.tell("died both", "place of death", "date of death")
-    elif place:
-        w.tell("place of death", "place of death")
-    elif died:
-        w.tell("date of death", "date of death")
+def _event(w: Writer, both: str, date: str, place: str) -> None:
+    """State the date and the place of a birth or death, together if neither is told yet."""
+    owed = [r for r in (place, date) if r in w.e.facts and (w.e.key, r) not in w.states]
+    if len(owed) == 2:
+        w.tell(both, place, date)
+    elif owed:
+        w.tell(owed[0], owed[0])
 
 
 def _work(w: Writer, relation: str, work: Entity) -> None:
@@ -142,7 +129,7 @@ def _incidents(w: Writer, e: Entity, place: str, company: str = "") -> None:
 
 def _dated(w: Writer, kind: str) -> None:
     values = w.e.facts.get("publication date")
-    if values and (w.e.key, "publication date") not in w.states:
+    if values:
         form = "date" if isinstance(values[0], Day) else "year"
         w.tell(f"publication {form} {kind}", "publication date")
 
@@ -184,12 +171,10 @@ def _film(w: Writer, e: Entity) -> None:
     else:
         text = f"{e.name} is {noun}."
     w.add(text, *said)
-    rest = [("director", "director"), ("producer", "producer"), ("cast member", "cast member")]
-    for template, relation in [*rest, ("composer film", "composer")]:
-        if (e.key, relation) not in w.states:
-            w.tell(template, relation)
-    if (e.key, "country of origin") not in w.states:
-        w.tell("country of origin", "country of origin")
+    for relation in ("director", "producer", "cast member"):
+        w.tell(relation, relation)
+    w.tell("composer film", "composer")
+    w.tell("country of origin", "country of origin")
     _dated(w, "film")
     _incidents(w, e, "film aside")
 
@@ -212,12 +197,9 @@ def _record(w: Writer, e: Entity) -> None:
             text += f" by {w.plain(label)}" if rng.random() < 0.5 else f" on {w.plain(label)}"
             said.append((e.key, "record label"))
     w.add(f"{text}.", *said)
-    for template, relation in (
-        ("performer", "performer"), ("composer song", "composer"),
-        ("record label song", "record label"),
-    ):  # fmt: skip
-        if (e.key, relation) not in w.states:
-            w.tell(template, relation)
+    w.tell("performer", "performer")
+    w.tell("composer song", "composer")
+    w.tell("record label song", "record label")
     _dated(w, "song")
     _incidents(w, e, "song aside")
 
@@ -263,11 +245,9 @@ def _region(w: Writer, e: Entity) -> None:
 
 def _country(w: Writer, e: Entity) -> None:
     w.add(f"{e.name} is a country with {one(w.rng, ('a long coast', 'mild winters'))}.")
-    for template, relation in (
-        ("inception country", "inception"), ("capital", "capital"),
-        ("shares border with", "shares border with"),
-    ):  # fmt: skip
-        w.tell(template, relation)
+    w.tell("inception country", "inception")
+    w.tell("capital", "capital")
+    w.tell("shares border with", "shares border with")
     _incidents(w, e, "region aside")
 
 
@@ -291,11 +271,9 @@ def _organisation(w: Writer, e: Entity) -> None:
         w.tell("founded both", "founded by", "inception")
     else:
         w.tell("founded by", "founded by")
-        if (e.key, "inception") not in w.states:
-            w.tell("inception", "inception")
+        w.tell("inception", "inception")
     w.tell("headquarters location", "headquarters location")
-    place = "located in the administrative territorial entity"
-    w.tell("school place", place)
+    w.tell("school place", "located in the administrative territorial entity")
     _incidents(w, e, "award place" if e.kind == "award" else "org aside")
 
 

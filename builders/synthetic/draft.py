@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from builders.synthetic.world import Article, Entity, Value, World, copy_of, start_year, text_of
+from builders.synthetic.world import (
+    Article,
+    Entity,
+    Value,
+    World,
+    copy_of,
+    order_of,
+    start_year,
+    text_of,
+)
 from safe_stepwise.records import NoiseType
 
 DATES = {"date of birth", "date of death", "publication date", "inception"}
@@ -98,3 +107,20 @@ def walk(start: Entity, path: list[str]) -> list[Link] | None:
         links.append(Link(head, relation, tail, text_of(tail), n - 1 if n else None))
         head = tail
     return links
+
+
+def answer_chain(draft: Draft) -> Draft:
+    """The draft with the end of its last hop as the answer."""
+    last = draft.links[-1]
+    adjective = last.relation in ("country of citizenship", "country of origin")
+    as_demonym = adjective and draft.style != "musique" and draft.rng.random() < 0.4
+    last.said = draft.answer = say(last.tail, as_demonym)
+    draft.aliases = ()
+    if isinstance(last.tail, Entity) and last.tail.demonym and draft.style == "musique":
+        draft.aliases = (last.tail.demonym,)
+    return draft
+
+
+def winner(left: Value, right: Value, later: bool) -> int:
+    """Which of two dates a comparison asks for: 0 for the left one, 1 for the right one."""
+    return 0 if (order_of(left) < order_of(right)) != later else 1

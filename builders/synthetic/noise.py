@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from builders.synthetic.draft import DATES, KIN, Draft, Link, choose_gold, label_of, say, walk
+from builders.synthetic.draft import (
+    DATES,
+    KIN,
+    Draft,
+    Link,
+    answer_chain,
+    choose_gold,
+    label_of,
+    say,
+    walk,
+    winner,
+)
 from builders.synthetic.people import CREATORS, hatnote
-from builders.synthetic.questions import answer_chain, winner
-from builders.synthetic.wording import load
+from builders.synthetic.wording import BESIDE
 from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
 
-_BESIDE: dict[str, list[str]] = load("noise.yaml")["beside"]
 _FUNCTIONAL = {
     "place of birth", "place of death", "date of birth", "date of death", "place of burial",
     "country of citizenship", "country", "country of origin", "publication date", "inception",
@@ -104,13 +113,13 @@ def _missing_evidence(draft: Draft) -> bool:
 
 
 def _external_knowledge(draft: Draft) -> bool:
-    options = [k for k in draft.links if k.relation in _BESIDE and isinstance(k.tail, Entity)]
+    options = [k for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
     if not options:
         return False
     link = one(draft.rng, options)
-    templates = _BESIDE[link.relation]
+    templates = BESIDE[link.relation]
     if link.head.kind == "person" and link.relation == "record label":
-        templates = _BESIDE["record label of a person"]
+        templates = BESIDE["record label of a person"]
     if not _withhold(draft, link):
         return False
     head, draft.articles = link.head, {}

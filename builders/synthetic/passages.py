@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from builders.synthetic.draft import Draft, label_of
 from builders.synthetic.people import CREATORS
-from builders.synthetic.questions import ASKED, BY
-from builders.synthetic.rows import NAME
-from builders.synthetic.world import Entity, Value, one, text_of
+from builders.synthetic.wording import ASKED, BY
+from builders.synthetic.world import NAME, Entity, Value, one, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 
 

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from functools import lru_cache
 from random import Random
-from typing import Any
 
-from builders.synthetic.draft import DATES, KIN, Draft, Link, choose_gold, label_of, say, walk
-from builders.synthetic.wording import load
-from builders.synthetic.world import Entity, Value, World, one, order_of, text_of
+from builders.synthetic.draft import (
+    DATES,
+    KIN,
+    Draft,
+    Link,
+    answer_chain,
+    choose_gold,
+    label_of,
+    say,
+    walk,
+    winner,
+)
+from builders.synthetic.wording import (
+    ASKED,
+    ASKED_FREELY,
+    BRIDGED,
+    BRIDGED_SAME,
+    BY,
+    COMPARED,
+    INFERENCES,
+    PHRASES,
+    SAME,
+    SHARED,
+)
+from builders.synthetic.world import Entity, Value, World, one, order_of, text_of, weighted
 from safe_stepwise.records import NoiseType
-
-_WORDING: dict[str, Any] = load("questions.yaml")
-PHRASES: dict[str, str] = _WORDING["phrases"]
-ASKED: dict[str, list[str]] = _WORDING["asked"]
-ASKED_FREELY: dict[str, list[str]] = _WORDING["asked_freely"]
-COMPARED: list[dict[str, Any]] = _WORDING["compared"]
-SAME: list[dict[str, Any]] = _WORDING["same"]
-INFERENCES: dict[tuple[str, ...], str] = {
-    tuple(each["path"]): each["question"] for each in _WORDING["inferences"]
-}
-BRIDGED_SAME: list[str] = _WORDING["bridged_same"]
-BRIDGED: dict[str, dict[str, list[str]]] = _WORDING["bridged"]
-BY: dict[str, str] = _WORDING["by"]
-SHARED: dict[str, list[str]] = _WORDING["shared"]
 
 STYLES = ("2wiki", "hotpotqa", "musique")
 _KIND_SHARES = {
-    "2wiki": (("chain", 0.45), ("comparison", 0.25), ("bridge", 0.2), ("intersection", 0.1)),
-    "hotpotqa": (("chain", 0.6), ("comparison", 0.2), ("bridge", 0.05), ("intersection", 0.15)),
-    "musique": (("chain", 0.75), ("comparison", 0.08), ("bridge", 0.07), ("intersection", 0.1)),
+    "2wiki": {"chain": 0.45, "comparison": 0.25, "bridge": 0.2, "intersection": 0.1},
+    "hotpotqa": {"chain": 0.6, "comparison": 0.2, "bridge": 0.05, "intersection": 0.15},
+    "musique": {"chain": 0.75, "comparison": 0.08, "bridge": 0.07, "intersection": 0.1},
 }
-
-
 _STARTS = ("film", "film", "film", "song", "album", "book", "person", "person", "person")
 
 
@@ -98,18 +103,6 @@ def _chain_question(draft: Draft, path: list[str], label: str, inference: str | 
     return text[0].upper() + text[1:]
 
 
-def answer_chain(draft: Draft) -> Draft:
-    """The draft with the end of its last hop as the answer."""
-    last = draft.links[-1]
-    adjective = last.relation in ("country of citizenship", "country of origin")
-    as_demonym = adjective and draft.style != "musique" and draft.rng.random() < 0.4
-    last.said = draft.answer = say(last.tail, as_demonym)
-    draft.aliases = ()
-    if isinstance(last.tail, Entity) and last.tail.demonym and draft.style == "musique":
-        draft.aliases = (last.tail.demonym,)
-    return draft
-
-
 def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     dated = rng.random() < 0.7
     asked = one(rng, COMPARED if dated else SAME)
@@ -139,11 +132,6 @@ def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draf
     draft.question = template.format(a=label_of(a), b=label_of(b), k=a.kind)
     draft.answer = links[winner(left, right, later)].head.name
     return draft
-
-
-def winner(left: Value, right: Value, later: bool) -> int:
-    """Which of two dates a comparison asks for: 0 for the left one, 1 for the right one."""
-    return 0 if (order_of(left) < order_of(right)) != later else 1
 
 
 def _partner(rng: Random, a: Entity, relation: str, pool: list[Entity]) -> Entity | None:
@@ -196,11 +184,10 @@ def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Dr
     if not others:
         return None
     b, shared = one(rng, others), a.facts[relation][0]
-    links = [Link(a, relation, shared, text_of(shared)), Link(b, relation, shared)]
-    links[1].said = draft_answer = links[0].said
+    links = [Link(p, relation, shared, text_of(shared)) for p in (a, b)]
     draft = Draft(world, rng, truth, style, "intersection", links)
     draft.question = one(rng, SHARED[relation]).format(a=label_of(a), b=label_of(b))
-    draft.answer = draft_answer
+    draft.answer = text_of(shared)
     return draft
 
 
@@ -249,17 +236,8 @@ _PLANS = {
 
 def plan(world: World, rng: Random, truth: NoiseType, style: str) -> Draft:
     """A sound draft in a benchmark's style (see ``STYLES``), its gold entities chosen."""
-    make = _PLANS[_weighted(rng, _KIND_SHARES[style])]
+    make = _PLANS[weighted(rng, _KIND_SHARES[style])]
     while (draft := make(world, rng, truth, style)) is None:
         pass
     choose_gold(draft)
     return draft
-
-
-def _weighted(rng: Random, shares: tuple[tuple[str, float], ...]) -> str:
-    draw = rng.random()
-    for name, share in shares:
-        draw -= share
-        if draw < 0:
-            return name
-    return shares[0][0]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from builders.benchmarks import fields as read
+from builders.synthetic.world import NAME
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, NoiseType, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.codec import question_row
-
-NAME = "synthetic"
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
@@ -27,11 +25,11 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> parse(to_row(question, truth), "validation") == question
     True
     """
-    passages = _passages(read.require(row, "passages"))
+    passages = _passages(row)
     sentences = {p.title: len(p.sentences) for p in passages}
     facts = tuple(
         SupportingFact(read.text(title, "title"), read.integer(sentence, "sentence"))
-        for title, sentence in _records(row, SupportingFact, "supporting_facts")
+        for title, sentence in _records(row, "supporting_facts", "title", "sentence")
     )
     for fact in facts:
         if not 0 <= fact.sentence < sentences.get(fact.title, 0):
@@ -52,23 +50,20 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
             Triple(
                 read.text(head, "head"), read.text(relation, "relation"), read.text(tail, "tail")
             )
-            for head, relation, tail in read.records(
-                read.require(row, "evidence"), ("head", "relation", "tail"), "evidence"
-            )
+            for head, relation, tail in _records(row, "evidence", "head", "relation", "tail")
         ),
         decomposition=_hops(row, len(passages)),
     )
 
 
-def _records(row: Mapping[str, Any], noun: type, name: str) -> list[tuple[Any, ...]]:
-    columns = tuple(f.name for f in fields(noun))
+def _records(row: Mapping[str, Any], name: str, *columns: str) -> list[tuple[Any, ...]]:
     return read.records(read.require(row, name), columns, name)
 
 
-def _passages(value: Any) -> tuple[Passage, ...]:
+def _passages(row: Mapping[str, Any]) -> tuple[Passage, ...]:
     passages = []
     for number, (title, sentences, is_gold) in enumerate(
-        read.records(value, ("title", "sentences", "is_gold"), "passages"), 1
+        _records(row, "passages", "title", "sentences", "is_gold"), 1
     ):
         texts = tuple(read.text(s, "sentence") for s in read.items(sentences, "sentences"))
         if not "".join(texts).strip():
@@ -81,7 +76,9 @@ def _passages(value: Any) -> tuple[Passage, ...]:
 
 def _hops(row: Mapping[str, Any], passages: int) -> tuple[Hop, ...]:
     hops = []
-    for question, answer, passage in _records(row, Hop, "decomposition"):
+    for question, answer, passage in _records(
+        row, "decomposition", "question", "answer", "passage"
+    ):
         if not 1 <= read.integer(passage, "hop's passage") <= passages:
             raise RowError(f"a hop points at passage {passage}, which is not there")
         hops.append(Hop(read.filled_text(question, "hop"), read.text(answer, "answer"), passage))

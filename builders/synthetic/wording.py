@@ -1,4 +1,4 @@
-"""The wording tables: YAML files beside this one."""
+"""The wording tables: the YAML files beside this one, each explained there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,24 @@ from typing import Any
 import yaml
 
 
-def load(name: str) -> Any:
-    """The table in the file ``name``, for instance ``questions.yaml``."""
+def _load(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load((Path(__file__).parent / name).read_text(encoding="utf-8"), loader)
+
+
+PROSE: dict[str, list[str]] = _load("prose.yaml")
+BESIDE: dict[str, list[str]] = _load("noise.yaml")["beside"]
+
+_QUESTIONS: dict[str, Any] = _load("questions.yaml")
+PHRASES: dict[str, str] = _QUESTIONS["phrases"]
+ASKED: dict[str, list[str]] = _QUESTIONS["asked"]
+ASKED_FREELY: dict[str, list[str]] = _QUESTIONS["asked_freely"]
+COMPARED: list[dict[str, Any]] = _QUESTIONS["compared"]
+SAME: list[dict[str, Any]] = _QUESTIONS["same"]
+INFERENCES: dict[tuple[str, ...], str] = {
+    tuple(each["path"]): each["question"] for each in _QUESTIONS["inferences"]
+}
+BRIDGED_SAME: list[str] = _QUESTIONS["bridged_same"]
+BRIDGED: dict[str, dict[str, list[str]]] = _QUESTIONS["bridged"]
+BY: dict[str, str] = _QUESTIONS["by"]
+SHARED: dict[str, list[str]] = _QUESTIONS["shared"]

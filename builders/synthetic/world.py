@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+NAME = "synthetic"
+"""The benchmark's name."""
 
 
 class Day(NamedTuple):
@@ -94,6 +97,16 @@ MONTHS = (
 def one(rng: Random, options: Sequence[T]) -> T:
     """A uniform draw, several times faster than ``rng.choice``."""
     return options[int(rng.random() * len(options))]
+
+
+def weighted(rng: Random, shares: Mapping[T, float]) -> T:
+    """A draw by shares that sum to 1; the last where rounding leaves something over."""
+    draw = rng.random()
+    for name, share in shares.items():
+        draw -= share
+        if draw < 0:
+            return name
+    return name
 
 
 def text_of(value: Value) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from builders.synthetic.wording import load
+from builders.synthetic.wording import PROSE
 from builders.synthetic.world import Entity, Value, one, order_of, start_year, text_of
-
-PROSE: dict[str, list[str]] = load("prose.yaml")
 
 
 class Writer:
@@ -66,9 +64,9 @@ class Writer:
         self.sentences.append(text[0].upper() + text[1:])
 
     def tell(self, template: str, relation: str, second: str = "") -> None:
-        """State one fact (or two together) if the entity has it."""
+        """State one fact (or two together) if the entity has it and no sentence does yet."""
         values = self.e.facts.get(relation)
-        if values is None:
+        if values is None or (self.e.key, relation) in self.states:
             return
         words = self.words
         value = values[0]
