@@ -114,7 +114,7 @@ def digest(folder: Path) -> str:
         content = hashlib.sha256()
         size = path.stat().st_size
         with path.open("rb") as file:
-            if path.suffix in (".json", ".jinja", ".txt", ".model") or size <= 2 * _WHOLE:
+            if f"*{path.suffix}" in _SMALL or size <= 2 * _WHOLE:
                 content.update(file.read())
             else:
                 content.update(file.read(_WHOLE))
