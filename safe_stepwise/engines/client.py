@@ -16,6 +16,7 @@ from safe_stepwise.engines.base import Completion, Engine, EngineError, Request,
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.event_loop import all_of
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -93,12 +94,7 @@ class Client:
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
         """
-        asking = [asyncio.ensure_future(self._settled(request)) for request in requests]
-        try:
-            return await asyncio.gather(*asking)
-        finally:
-            for one in asking:
-                one.cancel()
+        return await all_of(map(self._settled, requests))
 
     def total(self) -> Account:
         """The sum over roles."""
@@ -151,17 +147,17 @@ class Client:
             retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
             reraise=True,
         )
-        async for attempt in tries:
-            with attempt:
-                number = attempt.retry_state.attempt_number
-                account.calls += 1
-                account.retries += number > 1
-                (found,) = await self.engine.generate([request])
-                if isinstance(found, EngineError):
-                    raise found
-                account.spend(found.usage)
-                return found
-        raise AssertionError("reraise=True leaves no other way out")
+
+        async def tried() -> Completion:
+            account.calls += 1
+            account.retries += tries.statistics["attempt_number"] > 1
+            (found,) = await self.engine.generate([request])
+            if isinstance(found, EngineError):
+                raise found
+            account.spend(found.usage)
+            return found
+
+        return await tries(tried)
 
 
 class _Wait(wait_base):

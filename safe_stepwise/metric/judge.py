@@ -8,7 +8,6 @@ judge is greedy, yet batching can change what a greedy model says; so replies ar
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from safe_stepwise.methods.scene import JUDGE, AnswerScene
 from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
+from safe_stepwise.store.event_loop import all_of
 
 PROMPT = prompts.load("judge/equivalence")
 SAMPLING = Sampling(max_tokens=512)
@@ -116,12 +116,7 @@ class Judge:
                 on_done(verdict)
             return verdict
 
-        asking = [asyncio.ensure_future(told(case)) for case in cases]
-        try:
-            return tuple(await asyncio.gather(*asking))
-        finally:
-            for one in asking:
-                one.cancel()
+        return tuple(await all_of(map(told, cases)))
 
     def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):
