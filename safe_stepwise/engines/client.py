@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_base, wait_random_exponential
@@ -100,8 +100,7 @@ class Client:
         """The sum over roles."""
         whole = Counter[str]()
         for account in self.accounts.values():
-            for name in Account.__dataclass_fields__:
-                whole[name] += getattr(account, name)
+            whole.update(asdict(account))
         return Account(**whole)
 
     def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:

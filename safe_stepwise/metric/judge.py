@@ -167,11 +167,6 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
     return Verdict(first, explanation, tuple(replies))
 
 
-def prompt_digest() -> str:
-    """SHA-256 (64 hex digits) of the prompt."""
-    return prompts.digest(PROMPT)
-
-
 # ----------------------------------------------------------------------------------------- reports
 
 
