@@ -12,7 +12,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Message
-from safe_stepwise.engines.weights import Model, Weights, find_adapter, find_model, one_line
+from safe_stepwise.engines.weights import (
+    Model,
+    Weights,
+    find_adapter,
+    find_model,
+    loading,
+    one_line,
+)
 from safe_stepwise.errors import UserError
 
 
@@ -60,12 +67,10 @@ class Chat:
         from transformers import AutoTokenizer
 
         extra = {"gguf_file": weights.gguf} if weights.gguf else {}
-        try:
+        with loading(weights, "no tokenizer can be loaded"):
             tokenizer = AutoTokenizer.from_pretrained(
                 weights.place, revision=weights.commit, trust_remote_code=False, **extra
             )
-        except Exception as error:  # whatever a broken tokenizer makes the library raise
-            raise UserError(f"{weights}: no tokenizer can be loaded ({one_line(error)})") from None
         if not tokenizer.chat_template:
             raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
         return cls(tokenizer)

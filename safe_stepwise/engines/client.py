@@ -17,6 +17,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.event_loop import all_of
+from safe_stepwise.store.progress import counts
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -98,10 +99,7 @@ class Client:
 
     def total(self) -> Account:
         """The sum over roles."""
-        whole = Counter[str]()
-        for account in self.accounts.values():
-            whole.update(asdict(account))
-        return Account(**whole)
+        return _total(self.accounts.values())
 
     def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:
         self._pending.pop(key, None)
@@ -173,10 +171,15 @@ class _Wait(wait_base):
 
 def requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
-    every = list(accounts)
-    told = {"done": "answered", "cached": "hits", "failed": "failed", "owed": "owed"}
-    sums = (f"{word} {sum(getattr(a, name) for a in every)}" for word, name in told.items())
-    return f"requests: {' '.join(sums)}"
+    whole = _total(accounts)
+    return f"requests: {counts(whole.answered, whole.hits, whole.owed, failed=whole.failed)}"
+
+
+def _total(accounts: Iterable[Account]) -> Account:
+    whole = Counter[str]()
+    for account in accounts:
+        whole.update(asdict(account))
+    return Account(**whole)
 
 
 def requests_and_tokens(account: Account) -> str:

@@ -65,11 +65,8 @@ class Latency:
 
     def of(self, usage: Usage) -> float:
         """Seconds of a call with this usage."""
-        return (
-            self.base
-            + (usage.prompt - usage.cached) / self.prefill
-            + usage.completion / self.decode
-        )
+        computed = usage.prompt - usage.cached
+        return self.base + computed / self.prefill + usage.completion / self.decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.chat import Chat, LocalModel, need
-from safe_stepwise.engines.weights import Model, Weights, one_line
+from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -128,14 +128,15 @@ class _Runner:
     @classmethod
     def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> _Runner:
         chat = Chat.load(weights)
-        try:
+        with loading(weights):
             model = _load(weights, dtype)
-        except Exception as error:  # the library's, torch's, safetensors' or the Hub's
-            raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
         ends = _ends(model, chat)
         context = model.config.get_text_config().max_position_embeddings
         if adapter:
-            model = _adapted(model, adapter)
+            from peft import PeftModel
+
+            with loading(adapter):
+                model = PeftModel.from_pretrained(model, str(adapter.folder))
         return cls(chat, model.to(device).eval(), context, ends)
 
     def row(self, request: Request) -> _Row | EngineError:
@@ -285,15 +286,6 @@ def _load(weights: Weights, dtype: str) -> Any:
     return AutoModelForCausalLM.from_pretrained(
         weights.place, revision=weights.commit, trust_remote_code=False, dtype=dtype, **extra
     )
-
-
-def _adapted(model: Any, adapter: Weights) -> Any:
-    from peft import PeftModel
-
-    try:
-        return PeftModel.from_pretrained(model, str(adapter.folder))
-    except Exception as error:  # shapes that don't fit, files that are cut short
-        raise UserError(f"{adapter}: cannot be loaded ({one_line(error)})") from None
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:

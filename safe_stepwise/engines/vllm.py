@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.chat import Chat, LocalModel, need
-from safe_stepwise.engines.weights import Model, Weights, one_line
+from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -109,7 +109,7 @@ class VLLMEngine(LocalModel):
         lora = {}
         if self._adapter:
             lora = {"enable_lora": True, "max_lora_rank": _served_rank(self._adapter)}
-        try:
+        with loading(self.name, "vLLM can't load it"):
             return AsyncLLM.from_engine_args(
                 AsyncEngineArgs(
                     model=self._model.place,
@@ -122,8 +122,6 @@ class VLLMEngine(LocalModel):
                     **self._options,
                 )
             )
-        except Exception as error:  # from pydantic's to torch's, and vLLM's own
-            raise UserError(f"{self.name}: vLLM can't load it ({one_line(error)})") from None
 
 
 async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
@@ -135,10 +133,8 @@ async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
     # the adapter's own, and both revisions, a commit and a digest, are hexadecimal.
     number = 1 + int(adapter.revision[:7], 16)
     lora = LoRARequest(f"{adapter.name}@{adapter.revision}", number, str(adapter.folder))
-    try:
+    with loading(adapter, "vLLM can't load it"):
         await llm.add_lora(lora)
-    except Exception as error:
-        raise UserError(f"{adapter}: vLLM can't load it ({one_line(error)})") from None
     return lora
 
 

@@ -90,7 +90,7 @@ def answers_given(
 
     async def judged() -> dict[str, Any]:
         async with opened({"judge": judge}, cache) as clients:
-            judging = Judge(clients["judge"], benchmark, skip_exact, judge_repeats)
+            judging = Judge(clients["judge"], skip_exact, judge_repeats)
             verdicts = await _verdicts(judging, cases)
             return {**found, **_report(verdicts), **_notes(clients)}
 
@@ -150,8 +150,7 @@ def answers_by_loop(
             trajectories = await _trajectories(clients, asked, chosen, ours)
             found = _loop_report(asked, trajectories, ours)
             if judge is not None:
-                # Exact match, which may spare it a call, is one rule for all benchmarks.
-                judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
+                judging = Judge(clients["judge"], skip_exact, judge_repeats)
                 found = await _judged(found, judging, asked, trajectories)
             return found | _notes(clients)
 

@@ -142,25 +142,21 @@ def loop_questions(
             raise UserError("the loop needs passages and references beside the questions")
         pages, accepted = plain_passages(passages), checked_references(references)
         same_length(questions=texts, passages=pages, references=accepted)
-        rows = zip(texts, pages, accepted, strict=True)
-        found = [_question(*row, benchmark or "hotpotqa") for row in rows]
+        found = [
+            Question(
+                id=identity([text, canonical_json(shown), names]),
+                benchmark=benchmark or "hotpotqa",
+                split="",
+                question=text,
+                answer=names[0],
+                aliases=names[1:],
+                passages=tuple(map(passage_of, shown)),
+            )
+            for text, shown, names in zip(texts, pages, accepted, strict=True)
+        ]
     for question in found:
         exact_match("", question.accepted, question.benchmark)  # an unknown benchmark is told now
     return found
-
-
-def _question(
-    text: str, pages: Sequence[Mapping[str, Any]], accepted: Sequence[str], benchmark: str
-) -> Question:
-    return Question(
-        id=identity([text, canonical_json(pages), accepted]),
-        benchmark=benchmark,
-        split="",
-        question=text,
-        answer=accepted[0],
-        aliases=tuple(accepted[1:]),
-        passages=tuple(map(passage_of, pages)),
-    )
 
 
 def _short(value: Any) -> str:

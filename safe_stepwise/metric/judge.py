@@ -72,12 +72,11 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
-    ``benchmark`` is that of the questions. An answer is judged ``repeats`` times;
-    the outcome that most replies have counts, and where two have as many it is ``unscored``.
+    An answer is judged ``repeats`` times; the outcome that most replies have counts, and where two
+    have as many it is ``unscored``.
     """
 
     client: Client
-    benchmark: str = "synthetic"
     skip_exact: bool = False
     repeats: int = 1
 
@@ -230,10 +229,6 @@ def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
     if not said:
         return None
     unanimous = sum(len(set(outcomes)) == 1 for outcomes in said)
-    pairwise = math.fsum(_same_pairs(outcomes) for outcomes in said)
+    same = ([one == other for one, other in combinations(outcomes, 2)] for outcomes in said)
+    pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in same)
     return Agreement(len(said), unanimous / len(said), pairwise / len(said))
-
-
-def _same_pairs(outcomes: Sequence[Outcome]) -> float:
-    pairs = list(combinations(outcomes, 2))
-    return sum(one == other for one, other in pairs) / len(pairs)
