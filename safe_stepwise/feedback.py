@@ -70,14 +70,8 @@ def format_feedback(feedback: Feedback) -> str:
     '{"error_type": "Correct", "diagnosis": "Oru is named.", "guidance": "Find Oru\\'s river."}'
     """
     _check(feedback, incomplete_evidence=True)
-    fields = {
-        "error_type": feedback.error_type,
-        "diagnosis": feedback.diagnosis,
-        "guidance": feedback.guidance,
-    }
-    if feedback.query is not None:
-        fields["query"] = feedback.query
-    return json.dumps(fields, ensure_ascii=False)
+    written = _FIELDS if feedback.query is not None else _FIELDS[:-1]
+    return json.dumps({name: getattr(feedback, name) for name in written}, ensure_ascii=False)
 
 
 def parse_feedback(text: str, incomplete_evidence: bool = False) -> Feedback:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal, get_args
+
+import yaml
 
 from safe_stepwise.records import StepKind
 
@@ -32,92 +35,16 @@ class ErrorType:
     step_kinds: tuple[StepKind, ...]
 
 
-_BEFORE_THE_END: tuple[StepKind, ...] = ("Attribution", "Logical")
-
-ERROR_TYPES: tuple[ErrorType, ...] = (
-    ErrorType(
-        "Overthinking",
-        "Procedural",
-        "The steps already accepted settle the answer, yet the trajectory reads or derives more "
-        "instead of stating it.",
-        _BEFORE_THE_END,
-    ),
-    ErrorType(
-        "Off-topic",
-        "Procedural",
-        "The step follows entities or facts that lie on no path between the question and its "
-        "answer, however true they are.",
-        _BEFORE_THE_END,
-    ),
-    ErrorType(
-        "Redundancy",
-        "Procedural",
-        "The step states a fact or a deduction that an earlier accepted step has stated already.",
-        _BEFORE_THE_END,
-    ),
-    ErrorType(
-        "Inefficiency",
-        "Procedural",
-        "The step neither reads a fact nor derives one: it plans, announces or sums up.",
-        _BEFORE_THE_END,
-    ),
-    ErrorType(
-        "Contradictory",
-        "Attribution",
-        "A passage says otherwise: the stated entity or relation conflicts with what it asserts.",
-        ("Attribution",),
-    ),
-    ErrorType(
-        "Unsupported",
-        "Attribution",
-        "The stated entity or relation is found nowhere in the evidence that the step may use.",
-        ("Attribution",),
-    ),
-    ErrorType(
-        "Information Miss",
-        "Attribution",
-        "The step passes over, or declares absent, a needed fact that a passage does state.",
-        ("Attribution",),
-    ),
-    ErrorType(
-        "Premature Attribution",
-        "Attribution",
-        "The fact is true, but the hop that ties its entity to the question has not been "
-        "established yet.",
-        ("Attribution",),
-    ),
-    ErrorType(
-        "Logical Fallacy",
-        "Logical",
-        "The comparison, calculation or inference does not follow from the steps it rests on.",
-        ("Logical",),
-    ),
-    ErrorType(
-        "Wrong Conclusion",
-        "Final Answer",
-        "The submitted answer is not the one that the accepted steps lead to.",
-        ("Final Answer",),
-    ),
-)
-
 CORRECT = "Correct"
 MISSING_EVIDENCE = "Missing Evidence"
 
-TAXONOMY: tuple[ErrorType, ...] = (
-    *ERROR_TYPES,
-    ErrorType(
-        CORRECT,
-        "Correct",
-        "No error type applies: the step is sound and brings the answer nearer.",
-        STEP_KINDS,
-    ),
-    ErrorType(
-        MISSING_EVIDENCE,
-        "Missing Evidence",
-        "The fact needed next stands in none of the passages at hand and must be searched for.",
-        _BEFORE_THE_END,
-    ),
+TAXONOMY = tuple(
+    ErrorType(**{**entry, "step_kinds": tuple(entry["step_kinds"])})
+    for entry in yaml.safe_load(
+        resources.files("safe_stepwise").joinpath("taxonomy.yaml").read_bytes()
+    )
 )
+ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 _BY_NAME = {entry.name: entry for entry in TAXONOMY}
 
 # No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.

@@ -12,8 +12,8 @@ from typing import Any
 from builders.steps.features import check_row
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import canonical_json
-from safe_stepwise.store.codec import feedback_of, question_of, question_row, step_of
+from safe_stepwise.records import Feedback, Step, canonical_json
+from safe_stepwise.store.codec import question_of, question_row
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
@@ -87,9 +87,9 @@ def _row_of(content: Mapping[str, Any]) -> StepRow:
         raise ValueError(f"origin {content['origin']!r}")
     return StepRow(
         question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
-        tuple(map(step_of, content["previous"])),
-        step_of(content["step"]),
-        feedback_of(content["feedback"]),
+        tuple(Step(**step) for step in content["previous"]),
+        Step(**content["step"]),
+        Feedback(**content["feedback"]),
         "refined",
         content["teacher"],
     )

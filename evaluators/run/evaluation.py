@@ -189,18 +189,14 @@ async def _trajectories(
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
-    """The judge's verdict on each answer, benchmark by benchmark; none without a judge."""
+    """The judge's verdict on each answer; none without a judge."""
     if plan.judge is None:
         return ()
-    found: dict[int, Verdict] = {}
-    for benchmark, places in by_benchmark(plan.questions).items():
-        judge = replace(plan.judge, benchmark=benchmark)
-        cases = [
-            Case(ended[n].answer, plan.questions[n].accepted, plan.questions[n].question)
-            for n in places
-        ]
-        found.update(zip(places, await judge.judge_all(cases), strict=True))
-    return tuple(found[n] for n in range(len(ended)))
+    cases = [
+        Case(trajectory.answer, question.accepted, question.question)
+        for trajectory, question in zip(ended, plan.questions, strict=True)
+    ]
+    return await plan.judge.judge_all(cases)
 
 
 def _outcomes(

@@ -10,6 +10,7 @@ from typing import Any
 import safe_stepwise
 from evaluators.outcomes import Asked, Outcome, statistics_of
 from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, code_of
+from safe_stepwise import prompts
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, Question, identity
@@ -65,7 +66,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
         "prompts_sha256": {
             **{s.method.name: prompts_digest(s.method) for s in plan.settings},
-            "judge": judging.prompt_digest(),
+            "judge": prompts.digest(judging.PROMPT),
         },
         "code_sha256": code_of(plan.settings),
     }

@@ -1,4 +1,4 @@
-"""From messages to the tokens of a prompt, for the engines that run the model themselves.
+"""For the engines that run a model themselves: the model, and from messages to its tokens.
 
 A passage that says ``<|im_end|>`` must not end a turn, so control tokens are broken up in what
 messages say before the chat template adds its own.
@@ -7,12 +7,19 @@ messages say before the chat template adds its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Message
-from safe_stepwise.engines.weights import Weights, one_line
+from safe_stepwise.engines.weights import (
+    Model,
+    Weights,
+    find_adapter,
+    find_model,
+    loading,
+    one_line,
+)
 from safe_stepwise.errors import UserError
 
 
@@ -20,6 +27,28 @@ def need(engine: str, library: str, extra: str, *modules: str) -> None:
     """Raise ``UserError`` if the modules that an engine stands on are not installed."""
     if any(find_spec(module) is None for module in modules):
         raise UserError(f"the {engine} engine needs {library}: pip install -e '.[{extra}]'")
+
+
+class LocalModel:
+    """What engines share that run a model, and perhaps an adapter, themselves: both are found.
+
+    ``settings`` are those that can change a reply. Raises ``UserError`` if there is no such model.
+    """
+
+    simulated = False
+
+    def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
+        self._model = find_model(model)
+        self._adapter = find_adapter(adapter) if adapter else None
+        self.name = f"{engine}:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
+        self.identity: Mapping[str, Any] = {
+            "engine": engine,
+            "model": self._model.name,
+            "revision": self._model.revision,
+            "adapter": self._adapter.name if self._adapter else None,
+            "adapter_revision": self._adapter.revision if self._adapter else None,
+            **settings,
+        }
 
 
 class Chat:
@@ -38,12 +67,10 @@ class Chat:
         from transformers import AutoTokenizer
 
         extra = {"gguf_file": weights.gguf} if weights.gguf else {}
-        try:
+        with loading(weights, "no tokenizer can be loaded"):
             tokenizer = AutoTokenizer.from_pretrained(
                 weights.place, revision=weights.commit, trust_remote_code=False, **extra
             )
-        except Exception as error:  # whatever a broken tokenizer makes the library raise
-            raise UserError(f"{weights}: no tokenizer can be loaded ({one_line(error)})") from None
         if not tokenizer.chat_template:
             raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
         return cls(tokenizer)

@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_base, wait_random_exponential
@@ -16,6 +16,8 @@ from safe_stepwise.engines.base import Completion, Engine, EngineError, Request,
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.event_loop import all_of
+from safe_stepwise.store.progress import counts
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -93,20 +95,11 @@ class Client:
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
         """
-        asking = [asyncio.ensure_future(self._settled(request)) for request in requests]
-        try:
-            return await asyncio.gather(*asking)
-        finally:
-            for one in asking:
-                one.cancel()
+        return await all_of(map(self._settled, requests))
 
     def total(self) -> Account:
         """The sum over roles."""
-        whole = Counter[str]()
-        for account in self.accounts.values():
-            for name in Account.__dataclass_fields__:
-                whole[name] += getattr(account, name)
-        return Account(**whole)
+        return _total(self.accounts.values())
 
     def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:
         self._pending.pop(key, None)
@@ -151,17 +144,17 @@ class Client:
             retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
             reraise=True,
         )
-        async for attempt in tries:
-            with attempt:
-                number = attempt.retry_state.attempt_number
-                account.calls += 1
-                account.retries += number > 1
-                (found,) = await self.engine.generate([request])
-                if isinstance(found, EngineError):
-                    raise found
-                account.spend(found.usage)
-                return found
-        raise AssertionError("reraise=True leaves no other way out")
+
+        async def tried() -> Completion:
+            account.calls += 1
+            account.retries += tries.statistics["attempt_number"] > 1
+            (found,) = await self.engine.generate([request])
+            if isinstance(found, EngineError):
+                raise found
+            account.spend(found.usage)
+            return found
+
+        return await tries(tried)
 
 
 class _Wait(wait_base):
@@ -178,10 +171,15 @@ class _Wait(wait_base):
 
 def requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
-    every = list(accounts)
-    told = {"done": "answered", "cached": "hits", "failed": "failed", "owed": "owed"}
-    sums = (f"{word} {sum(getattr(a, name) for a in every)}" for word, name in told.items())
-    return f"requests: {' '.join(sums)}"
+    whole = _total(accounts)
+    return f"requests: {counts(whole.answered, whole.hits, whole.owed, failed=whole.failed)}"
+
+
+def _total(accounts: Iterable[Account]) -> Account:
+    whole = Counter[str]()
+    for account in accounts:
+        whole.update(asdict(account))
+    return Account(**whole)
 
 
 def requests_and_tokens(account: Account) -> str:

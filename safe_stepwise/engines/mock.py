@@ -28,7 +28,9 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache, partial
+from importlib import resources
+from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -63,11 +65,8 @@ class Latency:
 
     def of(self, usage: Usage) -> float:
         """Seconds of a call with this usage."""
-        return (
-            self.base
-            + (usage.prompt - usage.cached) / self.prefill
-            + usage.completion / self.decode
-        )
+        computed = usage.prompt - usage.cached
+        return self.base + computed / self.prefill + usage.completion / self.decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class MockEngine:
             raw = path.read_bytes()
             script = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)
             json.dumps(script, allow_nan=False)  # YAML knows dates, loops and .nan, too
-            jsonschema.validate(script, _SCRIPT)
+            jsonschema.validate(script, _schema())
             rules = [_Rule.read(number, rule) for number, rule in enumerate(script["replies"])]
         except OSError as error:
             raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
@@ -176,7 +175,7 @@ class MockEngine:
             raise _bad(path, str(error)) from None
         faults = script.get("faults", {})
         return cls(
-            _Script(rules, script.get("default")),
+            partial(_reply, rules, script.get("default")),
             hashlib.sha256(raw).hexdigest(),
             Latency(**script.get("latency", {})),
             PrefixCache(**{name: int(n) for name, n in script.get("cache", {}).items()}),
@@ -246,7 +245,7 @@ class _Rule:
     match: re.Pattern[str]
     contains: str
     role: str | None
-    replies: tuple[str, ...]
+    replies: Iterator[str]
 
     @classmethod
     def read(cls, number: int, rule: Mapping[str, Any]) -> _Rule:
@@ -255,33 +254,24 @@ class _Rule:
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"replies[{number}].match: {error}") from None
         reply = rule["reply"]
-        replies = (reply,) if isinstance(reply, str) else tuple(reply)
-        return cls(match, rule.get("contains", ""), rule.get("role"), replies)
+        told = [reply] if isinstance(reply, str) else reply
+        return cls(match, rule.get("contains", ""), rule.get("role"), chain(told, repeat(told[-1])))
 
     def fits(self, role: str, asked: str) -> bool:
         right_role = self.role is None or self.role == role
         return right_role and self.contains in asked and bool(self.match.search(asked))
 
 
-class _Script:
-    """Replies by rules."""
-
-    def __init__(self, rules: Sequence[_Rule], default: str | None) -> None:
-        self._rules = rules
-        self._default = default
-        self._turns: Counter[int] = Counter()
-
-    def __call__(self, request: Request) -> str:
-        turns = (m.content for m in reversed(request.messages) if m.role == "user")
-        asked = next(turns, "")
-        for number, rule in enumerate(self._rules):
-            if rule.fits(request.role, asked):
-                turn = min(self._turns[number], len(rule.replies) - 1)
-                self._turns[number] += 1
-                return rule.replies[turn]
-        if self._default is None:
-            raise EngineError("no rule of the script fits, and it has no default")
-        return self._default
+def _reply(rules: Sequence[_Rule], default: str | None, request: Request) -> str:
+    """What a script says to a request."""
+    turns = (m.content for m in reversed(request.messages) if m.role == "user")
+    asked = next(turns, "")
+    for rule in rules:
+        if rule.fits(request.role, asked):
+            return next(rule.replies)
+    if default is None:
+        raise EngineError("no rule of the script fits, and it has no default")
+    return default
 
 
 def _bad(path: Path, reason: str) -> UserError:
@@ -292,33 +282,8 @@ def _bad(path: Path, reason: str) -> UserError:
     )
 
 
-def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(required),
-        "properties": properties,
-    }
-
-
-_TEXT = {"type": "string"}
-_WHOLE = {"type": "integer", "minimum": 1}
-_RATE = {"type": "number", "exclusiveMinimum": 0}
-_SECONDS = {"type": "number", "minimum": 0}
-_KINDS = {"type": "array", "minItems": 1, "items": {"enum": list(FAULTS)}}
-_REPLY = {"type": ["string", "array"], "minItems": 1, "items": _TEXT}
-_RULE = _object(["reply"], match=_TEXT, contains=_TEXT, role=_TEXT, reply=_REPLY)
-_SCRIPT = _object(
-    ["replies"],
-    replies={"type": "array", "items": _RULE},
-    default=_TEXT,
-    latency=_object(base=_SECONDS, prefill=_RATE, decode=_RATE, scale=_SECONDS),
-    cache=_object(block=_WHOLE, blocks=_WHOLE),
-    faults=_object(
-        rate={"type": "number", "minimum": 0, "maximum": 1},
-        seed={"type": "integer"},
-        kinds=_KINDS,
-        retry_after=_SECONDS,
-    ),
-)
-"""The JSON schema of a script."""
+@cache
+def _schema() -> Any:
+    return yaml.safe_load(
+        resources.files("safe_stepwise.engines").joinpath("mock.yaml").read_bytes()
+    )

@@ -9,14 +9,14 @@ and a JSON schema is not enforced: the prompt has to ask for JSON, and the calle
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.chat import Chat, need
-from safe_stepwise.engines.weights import Model, Weights, find_adapter, find_model, one_line
+from safe_stepwise.engines.chat import Chat, LocalModel, need
+from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -28,31 +28,19 @@ BATCH = 16
 """Requests at a time; halved as often as the accelerator's memory asks for it."""
 
 
-class TransformersEngine:
+class TransformersEngine(LocalModel):
     """See the module docstring; the model is found at once and loaded with the first call."""
-
-    simulated = False
 
     def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
         modules = ("torch", "transformers", *(("peft",) if adapter else ()))
         need("transformers", "torch and transformers", "train", *modules)
         import torch
 
-        self._model = find_model(model)
-        self._adapter = find_adapter(adapter) if adapter else None
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         # On a CPU float32 was twice as fast as bfloat16, and it is exact enough that a greedy reply
         # hardly ever depends on what else is in its batch.
         dtype = "auto" if self._device == "cuda" else "float32"
-        self.name = f"transformers:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
-        self.identity: Mapping[str, Any] = {
-            "engine": "transformers",
-            "model": self._model.name,
-            "revision": self._model.revision,
-            "adapter": self._adapter.name if self._adapter else None,
-            "adapter_revision": self._adapter.revision if self._adapter else None,
-            "dtype": dtype,
-        }
+        super().__init__("transformers", model, adapter, dtype=dtype)
         self._batch = batch
         self._runner: _Runner | None = None
         self._waiting: list[tuple[Request, asyncio.Future[Completion | EngineError]]] = []
@@ -103,17 +91,9 @@ class TransformersEngine:
     def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """In the worker thread: what can't be asked is sorted out, the rest is one batch."""
         runner = self._loaded()
-        found: list[Completion | EngineError | None] = [None] * len(requests)
-        rows: dict[int, _Row] = {}
-        for number, request in enumerate(requests):
-            try:
-                rows[number] = runner.row(request)
-            except EngineError as error:
-                found[number] = error
-        _in_memory(runner, list(rows.values()))
-        for number, row in rows.items():
-            found[number] = runner.completion(row)
-        return found  # type: ignore[return-value]
+        rows = [runner.row(request) for request in requests]
+        _in_memory(runner, [row for row in rows if isinstance(row, _Row)])
+        return [runner.completion(row) if isinstance(row, _Row) else row for row in rows]
 
     def _loaded(self) -> _Runner:
         if self._runner is None:
@@ -148,24 +128,28 @@ class _Runner:
     @classmethod
     def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> _Runner:
         chat = Chat.load(weights)
-        try:
+        with loading(weights):
             model = _load(weights, dtype)
-        except Exception as error:  # the library's, torch's, safetensors' or the Hub's
-            raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
         ends = _ends(model, chat)
         context = model.config.get_text_config().max_position_embeddings
         if adapter:
-            model = _adapted(model, adapter)
+            from peft import PeftModel
+
+            with loading(adapter):
+                model = PeftModel.from_pretrained(model, str(adapter.folder))
         return cls(chat, model.to(device).eval(), context, ends)
 
-    def row(self, request: Request) -> _Row:
-        """Raises ``EngineError`` for a request that leaves no room for an answer."""
+    def row(self, request: Request) -> _Row | EngineError:
+        """The row, or why there is none: a chat refused, or no room for an answer."""
         import torch
 
-        prompt = self.chat.tokens(request.messages)
+        try:
+            prompt = self.chat.tokens(request.messages)
+        except EngineError as error:
+            return error
         room = self.context - len(prompt)
         if room < 1:
-            raise EngineError(
+            return EngineError(
                 f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}"
             )
         sampling = request.sampling
@@ -289,8 +273,11 @@ class _Stopper:
 
 def _load(weights: Weights, dtype: str) -> Any:
     from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers.utils import logging
 
-    _quiet()
+    # The libraries' own bars and hints would tear our progress bar.
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
     extra: dict[str, Any] = {}
     if weights.gguf:
         # Without `dequantize` the linear layers keep the file's 4-bit blocks.
@@ -299,15 +286,6 @@ def _load(weights: Weights, dtype: str) -> Any:
     return AutoModelForCausalLM.from_pretrained(
         weights.place, revision=weights.commit, trust_remote_code=False, dtype=dtype, **extra
     )
-
-
-def _adapted(model: Any, adapter: Weights) -> Any:
-    from peft import PeftModel
-
-    try:
-        return PeftModel.from_pretrained(model, str(adapter.folder))
-    except Exception as error:  # shapes that don't fit, files that are cut short
-        raise UserError(f"{adapter}: cannot be loaded ({one_line(error)})") from None
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:
@@ -322,11 +300,3 @@ def _ends(model: Any, chat: Chat) -> frozenset[int]:
     named = named if isinstance(named, list) else [named]
     model.generation_config = GenerationConfig()
     return frozenset(end for end in (*named, chat.tokenizer.eos_token_id) if end is not None)
-
-
-def _quiet() -> None:
-    """The libraries' own bars and hints would tear our progress bar."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()

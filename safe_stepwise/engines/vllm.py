@@ -15,12 +15,12 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.chat import Chat, need
-from safe_stepwise.engines.weights import Model, Weights, find_adapter, find_model, one_line
+from safe_stepwise.engines.chat import Chat, LocalModel, need
+from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -32,29 +32,17 @@ if TYPE_CHECKING:
 EXAMPLE = "vllm:Qwen/Qwen3-8B"
 
 
-class VLLMEngine:
+class VLLMEngine(LocalModel):
     """See the module docstring; ``options`` are further arguments of vLLM's ``AsyncEngineArgs``.
 
     The model is found at once and loaded with the first call, so that a run whose replies are all
     in the response cache never starts vLLM.
     """
 
-    simulated = False
-
     def __init__(self, model: Model, adapter: Model | None = None, **options: Any) -> None:
         need("vllm", "vLLM", "vllm", "vllm")
-        self._model = find_model(model)
-        self._adapter = find_adapter(adapter) if adapter else None
         self._options = {"dtype": "auto", "max_model_len": None, **options}
-        self.name = f"vllm:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
-        self.identity: Mapping[str, Any] = {
-            "engine": "vllm",
-            "model": self._model.name,
-            "revision": self._model.revision,
-            "adapter": self._adapter.name if self._adapter else None,
-            "adapter_revision": self._adapter.revision if self._adapter else None,
-            **self._options,
-        }
+        super().__init__("vllm", model, adapter, **self._options)
         self._llm: AsyncLLM | None = None
         self._chat: Chat | None = None
         self._lora: LoRARequest | None = None
@@ -121,7 +109,7 @@ class VLLMEngine:
         lora = {}
         if self._adapter:
             lora = {"enable_lora": True, "max_lora_rank": _served_rank(self._adapter)}
-        try:
+        with loading(self.name, "vLLM can't load it"):
             return AsyncLLM.from_engine_args(
                 AsyncEngineArgs(
                     model=self._model.place,
@@ -134,8 +122,6 @@ class VLLMEngine:
                     **self._options,
                 )
             )
-        except Exception as error:  # from pydantic's to torch's, and vLLM's own
-            raise UserError(f"{self.name}: vLLM can't load it ({one_line(error)})") from None
 
 
 async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
@@ -147,10 +133,8 @@ async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
     # the adapter's own, and both revisions, a commit and a digest, are hexadecimal.
     number = 1 + int(adapter.revision[:7], 16)
     lora = LoRARequest(f"{adapter.name}@{adapter.revision}", number, str(adapter.folder))
-    try:
+    with loading(adapter, "vLLM can't load it"):
         await llm.add_lora(lora)
-    except Exception as error:
-        raise UserError(f"{adapter}: vLLM can't load it ({one_line(error)})") from None
     return lora
 
 

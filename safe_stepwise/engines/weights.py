@@ -8,7 +8,8 @@ its times: a copy on another machine is the same model, a retrained one is not.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +115,7 @@ def digest(folder: Path) -> str:
         content = hashlib.sha256()
         size = path.stat().st_size
         with path.open("rb") as file:
-            if path.suffix in (".json", ".jinja", ".txt", ".model") or size <= 2 * _WHOLE:
+            if f"*{path.suffix}" in _SMALL or size <= 2 * _WHOLE:
                 content.update(file.read())
             else:
                 content.update(file.read(_WHOLE))
@@ -164,6 +165,15 @@ def _download(model: Model, patterns: Sequence[str]) -> Weights:
         folder = Path(snapshot)
         return Weights(model.name, folder.name, folder, on_hub=True)
     raise UserError(f"{asked}: {reason}")
+
+
+@contextmanager
+def loading(what: object, failing: str = "cannot be loaded") -> Iterator[None]:
+    """Whatever a library raises over weights that it can't use, as a ``UserError``."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(f"{what}: {failing} ({one_line(error)})") from None
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:

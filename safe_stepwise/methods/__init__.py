@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.no_verification import NoVerification
-from safe_stepwise.methods.safe import Safe
-from safe_stepwise.methods.self_verification import SelfVerification
+from safe_stepwise.methods.safe import NO_VERIFICATION, SAFE, SELF_VERIFICATION
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (NoVerification(), SelfVerification(), Safe())
+    method.name: method for method in (NO_VERIFICATION, SELF_VERIFICATION, SAFE)
 }
 """By name, in the order of tables: baselines first."""

@@ -8,16 +8,10 @@ way are few enough for an engine's prefix cache to hold their passages.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from safe_stepwise.methods.loop import (
-    DEFAULT,
-    MALFORMED,
-    is_unread,
-    tries_at_steps,
-    unverified,
-)
+from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Question, Trajectory, Usage
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -97,47 +91,33 @@ def statistics(
     ``max_retries`` is the loop's N, by which its rounds are told apart. ``roles`` are counted even
     where nobody played them.
     """
-    calls, stops = Counter[str](dict.fromkeys(roles, 0)), Counter[str]()
-    errors, positions = Counter[str](), Counter[int]()
-    usage = {role: Counter[str]() for role in roles}
-    malformed = unread = exhausted = 0
-    for trajectory in trajectories:
-        stops[trajectory.stop_reason] += 1
-        for attempt in trajectory.attempts:
-            calls.update(attempt.usage.keys())
-            for role, used in attempt.usage.items():
-                _spend(usage.setdefault(role, Counter[str]()), used)
-        for attempt in tries_at_steps(trajectory):
-            label = attempt.feedback.error_type if attempt.feedback else CORRECT
-            if label == MALFORMED:
-                malformed += 1
-            elif is_unread(attempt):
-                unread += 1
-            elif label != CORRECT:
-                errors[label] += 1
-                positions[attempt.number] += 1
-        exhausted += sum(not _passed(tries[-1]) for tries in rounds(trajectory, max_retries))
-    count = len(trajectories)
-    tokens = {
-        what: {role: usage[role][what] for role in usage}
-        for what in ("prompt", "cached", "computed", "completion")
-    }
+    tries = [attempt for trajectory in trajectories for attempt in tries_at_steps(trajectory)]
+    errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
+    others = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD)}
+    faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
+    calls = Counter[str](dict.fromkeys(roles, 0))
+    tokens = {what: Counter[str](calls) for what in ("prompt", "cached", "computed", "completion")}
+    for role, used in _spent(trajectories):
+        calls[role] += 1
+        tokens["prompt"][role] += used.prompt
+        tokens["cached"][role] += used.cached
+        tokens["computed"][role] += used.prompt - used.cached
+        tokens["completion"][role] += used.completion
+    count = len(trajectories) or 1
+    ends = (tries[-1] for t in trajectories for tries in rounds(t, max_retries))
     return LoopStatistics(
-        questions=count,
+        questions=len(trajectories),
         calls=dict(calls),
-        calls_per_question=calls.total() / count if count else 0.0,
-        steps_per_question=sum(len(t.steps) for t in trajectories) / count if count else 0.0,
+        calls_per_question=calls.total() / count,
+        steps_per_question=sum(len(t.steps) for t in trajectories) / count,
         error_types=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
-        error_positions=dict(sorted(positions.items())),
-        prompt_tokens=tokens["prompt"],
-        cached_tokens=tokens["cached"],
-        computed_tokens=tokens["computed"],
-        completion_tokens=tokens["completion"],
-        malformed=malformed,
-        unread=unread,
+        error_positions=dict(sorted(Counter(faulty).items())),
+        **{f"{what}_tokens": dict(sums) for what, sums in tokens.items()},
+        malformed=others[MALFORMED],
+        unread=others[UNREAD],
         unverified=sum(map(unverified, trajectories)),
-        exhausted=exhausted,
-        stop_reasons=dict(sorted(stops.items())),
+        exhausted=sum(not _passed(end) for end in ends),
+        stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
     )
 
 
@@ -159,8 +139,7 @@ def _passed(attempt: Attempt) -> bool:
     return attempt.accepted and (found is None or found.error_type == CORRECT)
 
 
-def _spend(sums: Counter[str], usage: Usage) -> None:
-    sums["prompt"] += usage.prompt
-    sums["cached"] += usage.cached
-    sums["computed"] += usage.prompt - usage.cached
-    sums["completion"] += usage.completion
+def _spent(trajectories: Iterable[Trajectory]) -> Iterator[tuple[str, Usage]]:
+    for trajectory in trajectories:
+        for attempt in trajectory.attempts:
+            yield from attempt.usage.items()

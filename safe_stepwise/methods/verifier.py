@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 from collections.abc import Sequence
 
 from safe_stepwise import prompts
@@ -73,7 +74,8 @@ def instructions(incomplete_evidence: bool = False) -> str:
         parts.append(
             "With the label Missing Evidence, and only then, add query: what to search for."
         )
-    parts.append("Reply with JSON alone: " + _reply(incomplete_evidence))
+    reply = dict.fromkeys(feedback_schema(incomplete_evidence)["properties"], "...")
+    parts.append(f"Reply with JSON alone: {json.dumps(reply)}")
     return "\n".join(parts)
 
 
@@ -82,11 +84,6 @@ def prompt_digest(incomplete_evidence: bool = False) -> str:
     fixed = [prompts.load(_PROMPT).digest, instructions(incomplete_evidence)]
     fixed.append(_schema(incomplete_evidence).text)
     return hashlib.sha256("\0".join(fixed).encode()).hexdigest()
-
-
-def _reply(incomplete_evidence: bool) -> str:
-    query = ', "query": "..."' if incomplete_evidence else ""
-    return f'{{"error_type": "...", "diagnosis": "...", "guidance": "..."{query}}}'
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,7 +32,7 @@ from safe_stepwise.metric.input import (
     loop_questions,
     same_length,
 )
-from safe_stepwise.metric.judge import Case, Judge, Judged, Verdict, count
+from safe_stepwise.metric.judge import Case, Judge, Verdict, count
 from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
@@ -40,6 +40,12 @@ from safe_stepwise.store.event_loop import wait_for
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
+_UNJUDGED: Mapping[str, Any] = {"accuracy": None, "unscored": 0}
+_TOLD = (
+    *("calls_per_question", "steps_per_question", "error_types", "error_positions"),
+    *("prompt_tokens", "cached_tokens"),
+)
+"""Of the loop's statistics."""
 
 
 def answers_given(
@@ -77,17 +83,16 @@ def answers_given(
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
     scores = score(given, accepted, benchmark)
-    found: dict[str, Any] = {"exact_match": scores.exact_match, "f1": scores.f1}
-    found |= {"accuracy": None, "unscored": 0}
+    found = {"exact_match": scores.exact_match, "f1": scores.f1, **_UNJUDGED}
     if judge is None:
         return found
     cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
 
     async def judged() -> dict[str, Any]:
         async with opened({"judge": judge}, cache) as clients:
-            judging = Judge(clients["judge"], benchmark, skip_exact, judge_repeats)
+            judging = Judge(clients["judge"], skip_exact, judge_repeats)
             verdicts = await _verdicts(judging, cases)
-            return found | _report(verdicts) | _notes(clients)
+            return {**found, **_report(verdicts), **_notes(clients)}
 
     return wait_for(judged())
 
@@ -145,8 +150,7 @@ def answers_by_loop(
             trajectories = await _trajectories(clients, asked, chosen, ours)
             found = _loop_report(asked, trajectories, ours)
             if judge is not None:
-                # Exact match, which may spare it a call, is one rule for all benchmarks.
-                judging = Judge(clients["judge"], "hotpotqa", skip_exact, judge_repeats)
+                judging = Judge(clients["judge"], skip_exact, judge_repeats)
                 found = await _judged(found, judging, asked, trajectories)
             return found | _notes(clients)
 
@@ -165,14 +169,12 @@ async def _judged(
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
     verdicts = await _verdicts(judge, cases)
-    replies = [reply for verdict in verdicts for reply in verdict.replies]
-    prompt = {"judge": sum(reply.usage.prompt for reply in replies)}
-    cached = {"judge": sum(reply.usage.cached for reply in replies)}
+    used = [reply.usage for verdict in verdicts for reply in verdict.replies]
     return {
         **found,
         **_report(verdicts),
-        "prompt_tokens": found["prompt_tokens"] | prompt,
-        "cached_tokens": found["cached_tokens"] | cached,
+        "prompt_tokens": found["prompt_tokens"] | {"judge": sum(usage.prompt for usage in used)},
+        "cached_tokens": found["cached_tokens"] | {"judge": sum(usage.cached for usage in used)},
     }
 
 
@@ -314,19 +316,14 @@ def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
 
 
 def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    judged: Judged = count(verdicts)
-    found: dict[str, Any] = {
+    judged = count(verdicts)
+    agreement = {"judge_agreement": asdict(judged.agreement)} if judged.agreement else {}
+    return {
         "accuracy": judged.accuracy,
         "unscored": judged.unscored,
         "judge_failed": judged.failed,
+        **agreement,
     }
-    if (agreement := judged.agreement) is not None:
-        found["judge_agreement"] = {
-            "questions": agreement.questions,
-            "unanimous": agreement.unanimous,
-            "pairwise": agreement.pairwise,
-        }
-    return found
 
 
 def _loop_report(
@@ -340,13 +337,7 @@ def _loop_report(
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),
-        "accuracy": None,
-        "unscored": 0,
-        "calls_per_question": found.calls_per_question,
-        "steps_per_question": found.steps_per_question,
-        "error_types": found.error_types,
-        "error_positions": found.error_positions,
-        "prompt_tokens": dict(found.prompt_tokens),
-        "cached_tokens": dict(found.cached_tokens),
+        **_UNJUDGED,
+        **{name: getattr(found, name) for name in _TOLD},
         "failed": found.stop_reasons.get(FAILED, 0),
     }

@@ -5,7 +5,7 @@ Its one line names the row, so that a mistake in a thousand rows is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,23 +31,25 @@ def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
 
 def checked_predictions(predictions: Sequence[Any]) -> list[str]:
     """Answers as strings, one that is missing (None) as an empty one."""
-    if isinstance(predictions, str):
-        return checked_texts(predictions, "predictions")
-    return checked_texts(["" if p is None else p for p in predictions], "predictions")
+    if not isinstance(predictions, str):
+        predictions = ["" if p is None else p for p in predictions]
+    return checked_texts(predictions, "predictions")
 
 
 def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
     """Accepted answers, at least one a question; raises ``UserError`` for anything else."""
     if isinstance(references, str):
         raise UserError("references is one string: give a list of lists of strings")
-    found = []
-    for number, accepted in enumerate(references):
-        if not isinstance(accepted, Iterable) or isinstance(accepted, str | Mapping):
-            raise UserError(
-                f"references[{number}] is {_short(accepted)}: give a list of accepted answers"
-            )
-        found.append(tuple(checked_texts(list(accepted), f"references[{number}]")))
-    return found
+    lists = _lists(references, "references", "accepted answers")
+    return [tuple(checked_texts(accepted, where)) for where, accepted in lists]
+
+
+def _lists(column: Sequence[Any], name: str, what: str) -> Iterator[tuple[str, list[Any]]]:
+    """The lists in a column, each with its place."""
+    for number, given in enumerate(column):
+        if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
+            raise UserError(f"{name}[{number}] is {_short(given)}: give a list of {what}")
+        yield f"{name}[{number}]", list(given)
 
 
 def same_length(**columns: Sequence[Any]) -> None:
@@ -90,10 +92,7 @@ def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
     if isinstance(passages, str):
         raise UserError("passages is one string: give a list of passages for each question")
     found = []
-    for number, pages in enumerate(passages):
-        where = f"passages[{number}]"
-        if isinstance(pages, str | Mapping) or not isinstance(pages, Iterable):
-            raise UserError(f"{where} is {_short(pages)}: give a list of passages")
+    for where, pages in _lists(passages, "passages", "passages"):
         found.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
         if not found[-1]:
             raise UserError(f"{where} is empty: the loop answers from passages, give at least one")
@@ -143,25 +142,21 @@ def loop_questions(
             raise UserError("the loop needs passages and references beside the questions")
         pages, accepted = plain_passages(passages), checked_references(references)
         same_length(questions=texts, passages=pages, references=accepted)
-        rows = zip(texts, pages, accepted, strict=True)
-        found = [_question(*row, benchmark or "hotpotqa") for row in rows]
+        found = [
+            Question(
+                id=identity([text, canonical_json(shown), names]),
+                benchmark=benchmark or "hotpotqa",
+                split="",
+                question=text,
+                answer=names[0],
+                aliases=names[1:],
+                passages=tuple(map(passage_of, shown)),
+            )
+            for text, shown, names in zip(texts, pages, accepted, strict=True)
+        ]
     for question in found:
         exact_match("", question.accepted, question.benchmark)  # an unknown benchmark is told now
     return found
-
-
-def _question(
-    text: str, pages: Sequence[Mapping[str, Any]], accepted: Sequence[str], benchmark: str
-) -> Question:
-    return Question(
-        id=identity([text, canonical_json(pages), accepted]),
-        benchmark=benchmark,
-        split="",
-        question=text,
-        answer=accepted[0],
-        aliases=tuple(accepted[1:]),
-        passages=tuple(map(passage_of, pages)),
-    )
 
 
 def _short(value: Any) -> str:

@@ -8,7 +8,6 @@ judge is greedy, yet batching can change what a greedy model says; so replies ar
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from safe_stepwise.methods.scene import JUDGE, AnswerScene
 from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
+from safe_stepwise.store.event_loop import all_of
 
 PROMPT = prompts.load("judge/equivalence")
 SAMPLING = Sampling(max_tokens=512)
@@ -72,12 +72,11 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
-    ``benchmark`` is that of the questions. An answer is judged ``repeats`` times;
-    the outcome that most replies have counts, and where two have as many it is ``unscored``.
+    An answer is judged ``repeats`` times; the outcome that most replies have counts, and where two
+    have as many it is ``unscored``.
     """
 
     client: Client
-    benchmark: str = "synthetic"
     skip_exact: bool = False
     repeats: int = 1
 
@@ -116,12 +115,7 @@ class Judge:
                 on_done(verdict)
             return verdict
 
-        asking = [asyncio.ensure_future(told(case)) for case in cases]
-        try:
-            return tuple(await asyncio.gather(*asking))
-        finally:
-            for one in asking:
-                one.cancel()
+        return tuple(await all_of(map(told, cases)))
 
     def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):
@@ -170,11 +164,6 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
         return Verdict("unscored", f"As many replies say {tied}.", tuple(replies))
     explanation = next(reply.explanation for reply in replies if reply.outcome == first)
     return Verdict(first, explanation, tuple(replies))
-
-
-def prompt_digest() -> str:
-    """SHA-256 (64 hex digits) of the prompt."""
-    return prompts.digest(PROMPT)
 
 
 # ----------------------------------------------------------------------------------------- reports
@@ -240,10 +229,6 @@ def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
     if not said:
         return None
     unanimous = sum(len(set(outcomes)) == 1 for outcomes in said)
-    pairwise = math.fsum(_same_pairs(outcomes) for outcomes in said)
+    same = ([one == other for one, other in combinations(outcomes, 2)] for outcomes in said)
+    pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in same)
     return Agreement(len(said), unanimous / len(said), pairwise / len(said))
-
-
-def _same_pairs(outcomes: Sequence[Outcome]) -> float:
-    pairs = list(combinations(outcomes, 2))
-    return sum(one == other for one, other in pairs) / len(pairs)

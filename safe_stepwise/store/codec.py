@@ -11,12 +11,10 @@ from typing import Any
 
 from safe_stepwise.records import (
     NOISE_TYPES,
-    Feedback,
     Hop,
     Label,
     Passage,
     Question,
-    Step,
     SupportingFact,
     Triple,
 )
@@ -35,27 +33,12 @@ def passage_of(content: Content) -> Passage:
     return Passage(content["title"], tuple(sentences), content.get("is_gold", False))
 
 
-def triple_of(content: Content) -> Triple:
-    """A triple, with its passage and sentence as far as they are there."""
-    return Triple(**content)
-
-
-def step_of(content: Content) -> Step:
-    """A step of its ``number``, ``text`` and ``kind``."""
-    return Step(**content)
-
-
-def feedback_of(content: Content) -> Feedback:
-    """A verifier's verdict."""
-    return Feedback(**content)
-
-
 _TRIPLE = ("head", "relation", "tail")
 _LISTS: Mapping[str, Callable[[Any], Any]] = {
     "aliases": str,
     "passages": passage_of,
     "supporting_facts": lambda fact: SupportingFact(fact["title"], fact["sentence"]),
-    "evidence": triple_of,
+    "evidence": lambda triple: Triple(**triple),
     "decomposition": lambda hop: Hop(hop["question"], hop["answer"], hop["passage"]),
 }
 _PLAIN = tuple(field.name for field in fields(Question) if field.name not in _LISTS)
@@ -121,8 +104,8 @@ def label_of(content: Content) -> Label:
     return Label(
         NOISE_TYPES[content["noise_type"]],
         content["explanation"],
-        tuple(map(triple_of, content["reasoning_path"])),
-        tuple(map(triple_of, content["knowledge_graph"])),
+        tuple(Triple(**triple) for triple in content["reasoning_path"]),
+        tuple(Triple(**triple) for triple in content["knowledge_graph"]),
         content["teacher"],
     )
 

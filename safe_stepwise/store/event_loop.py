@@ -37,6 +37,17 @@ def cancel_all() -> None:
             running.cancel()
 
 
+async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What coroutines return, in their order; the first error or a cancellation ends all others."""
+    running = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*running)
+    finally:
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
 async def for_each(
     items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int
 ) -> None:
@@ -54,13 +65,7 @@ async def for_each(
             await work(item)
 
     number = min(at_once, length_hint(items, at_once))
-    workers = [asyncio.create_task(worker()) for _ in range(number)]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for one in workers:
-            one.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await all_of(worker() for _ in range(number))
 
 
 @functools.cache

@@ -85,7 +85,7 @@ class Reply:
 
         found = self.outermost(holds)
         others = (one[key] for one in found for key in one if plain_key(key) not in names)
-        within = any(_is_in(other, holds) for other in others)
+        within = any(True for other in others for _ in _outermost(other, holds))
         loose = (key for text in self.around for key in _WRITTEN_KEY.findall(text))
         if within or (found and any(plain_key(key) == first for key in loose)):
             raise ReplyError(f"{keys[0]} is given outside of the answer, too")
@@ -124,10 +124,6 @@ def _is_alone(text: str, start: int, end: int) -> bool:
     """Whether nothing but a fence stands around a span; one that is left open is one, too."""
     before, after = text[:start].strip(), text[end:].strip()
     return (not before and not after) or bool(_FENCE.fullmatch(before) and after in ("", "```"))
-
-
-def _is_in(value: Any, is_wanted: Callable[[Any], bool]) -> bool:
-    return any(True for _ in _outermost(value, is_wanted))
 
 
 def _outermost(value: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:

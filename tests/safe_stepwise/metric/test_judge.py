@@ -247,7 +247,7 @@ def test_exact_matches_need_no_call_if_so_wished() -> None:
     judge, asked = judging(lambda _: said("incorrect"))
     assert [v.outcome for v in verdicts(judge, *cases)] == ["incorrect", "incorrect"]
     assert len(asked) == 2
-    judge, asked = judging(lambda _: said("incorrect"), skip_exact=True, benchmark="musique")
+    judge, asked = judging(lambda _: said("incorrect"), skip_exact=True)
     assert [v.outcome for v in verdicts(judge, *cases)] == ["correct", "incorrect"]
     assert len(asked) == 1
 
