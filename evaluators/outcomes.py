@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -31,9 +32,12 @@ from safe_stepwise.records import (
     Usage,
     canonical_json,
 )
+from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
+NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
+"""What a line raises that holds something else than it should."""
 T = TypeVar("T")
 
 
@@ -68,12 +72,9 @@ class Outcome:
 
     @classmethod
     def from_json(cls, line: str) -> Outcome:
-        """The outcome that a line holds; ``ValueError`` for a line that is none."""
-        try:
-            content = _of_today(json.loads(line))
-            return cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"no outcome: {type(error).__name__} {error}") from None
+        """The outcome that a line holds; one of `NO_LINE` for a line that is none."""
+        content = _of_today(json.loads(line))
+        return cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +93,11 @@ class Asked:
 
     @classmethod
     def from_json(cls, line: str) -> Asked:
-        """The question that a line holds; ``ValueError`` for a line that is none."""
-        try:
-            content = json.loads(line)
-            passages = tuple(map(passage_of, content["passages"]))
-            references = tuple(content["references"])
-            return cls(**{**content, "references": references, "passages": passages})
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"no question: {type(error).__name__} {error}") from None
+        """The question that a line holds; one of `NO_LINE` for a line that is none."""
+        content = json.loads(line)
+        passages = tuple(map(passage_of, content["passages"]))
+        references = tuple(content["references"])
+        return cls(**{**content, "references": references, "passages": passages})
 
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
@@ -115,11 +113,6 @@ def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
             ),
         }
     )
-
-
-def passage_of(content: Mapping[str, Any]) -> Passage:
-    """A passage from its JSON object."""
-    return Passage(**{**content, "sentences": tuple(content["sentences"])})
 
 
 def read_outcomes(folder: Path) -> Iterator[Outcome]:
@@ -141,18 +134,27 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
     return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 
+@contextmanager
+def reading(file: Path, number: int) -> Iterator[None]:
+    """Raise ``UserError`` with the number of a file's line that holds something else."""
+    try:
+        yield
+    except NO_LINE as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
+        reason = " ".join(f"{kind}{error}".split())[:200]
+        raise UserError(
+            f"{file}, line {number}: cannot be read ({reason}); "
+            "make it anew with python -m scripts.evaluate_stepwise"
+        ) from None
+
+
 def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
-                try:
-                    yield read(line)
-                except ValueError as error:
-                    reason = " ".join(str(error).split())[:200]
-                    raise UserError(
-                        f"{file}, line {number}: cannot be read ({reason}); "
-                        "make it anew with python -m scripts.evaluate_stepwise"
-                    ) from None
+                with reading(file, number):
+                    found = read(line)
+                yield found
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror}); give the --output of "

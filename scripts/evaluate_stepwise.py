@@ -15,9 +15,8 @@ from pathlib import Path
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
 from evaluators.comparison import report
-from evaluators.run.choices import Choices
 from evaluators.run.command import carry_out
-from evaluators.run.options import Options
+from evaluators.run.options import Choices, Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS

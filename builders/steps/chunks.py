@@ -15,9 +15,9 @@ from builders.steps.features import check_row
 from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow
 from builders.work.shards import Annotator, read_shard
-from safe_stepwise.records import Label, Question, identity
+from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.codec import feedback_of, question_of, step_of
+from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
@@ -141,9 +141,9 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
             if id_ in ids:
                 yield StepRow(
                     questions[row["question"]],
-                    tuple(map(step_of, row["previous"])),
-                    step_of(row["step"]),
-                    feedback_of(row["feedback"]),
+                    tuple(Step(**step) for step in row["previous"]),
+                    Step(**row["step"]),
+                    Feedback(**row["feedback"]),
                     row["origin"],
                     row["teacher"],
                 )

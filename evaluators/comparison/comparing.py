@@ -196,12 +196,12 @@ def _row(
     outcomes = [outcome for questions in found.values() for outcome in questions.values()]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
     said = (attempt.feedback for attempt in attempts)
-    players, loop = dict(system.players), statistics_of(outcomes)
+    loop = statistics_of(outcomes)
     return Row(
         system=system,
         simulated=any(outcome.simulated for outcome in outcomes),
         verified=any(verdict and verdict.error_type != MALFORMED for verdict in said),
-        players={**players, **dict.fromkeys(sorted(loop.calls.keys() - players), system.answering)},
+        players=system.asked(loop.calls),
         cells={
             name: _cell(questions, samples[name].estimates(at))
             for name, questions in sorted(found.items())
@@ -227,16 +227,13 @@ def _cell(questions: Questions, estimates: Estimates) -> Cell:
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     """With Holm's p-values, in families of one measure and benchmark."""
     families: dict[tuple[str | None, str], list[int]] = {}
-    for index, d in enumerate(differences):
-        families.setdefault((d.benchmark, d.metric), []).append(index)
-    p_holm = [0.0] * len(differences)
+    for n, d in enumerate(differences):
+        families.setdefault((d.benchmark, d.metric), []).append(n)
+    p_holm: dict[int, float] = {}
     for family in families.values():
-        adjusted = stats.holm([differences[index].p for index in family])
-        for index, p in zip(family, adjusted, strict=True):
-            p_holm[index] = p
+        p_holm.update(zip(family, stats.holm([differences[n].p for n in family]), strict=True))
     return tuple(
-        replace(d, p=_short(d.p), p_holm=_short(p))
-        for d, p in zip(differences, p_holm, strict=True)
+        replace(d, p=_short(d.p), p_holm=_short(p_holm[n])) for n, d in enumerate(differences)
     )
 
 

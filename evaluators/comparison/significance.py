@@ -46,7 +46,7 @@ def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) ->
         weights = times.astype(np.float64)
         return _ratio(weights @ filled, weights @ known)
 
-    return _in_blocks(means, rows, resamples)
+    return in_blocks(means, rows, resamples)
 
 
 def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
@@ -59,14 +59,22 @@ def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int)
         coins = rng.integers(0, 2, size=(block, rows), dtype=np.int8)
         return _ratio((coins * 2.0 - 1.0) @ filled, counts)
 
-    return _in_blocks(means, rows, resamples)
+    return in_blocks(means, rows, resamples)
 
 
 def interval(value: float, means: Matrix) -> tuple[float, float]:
     """The percentile interval of bootstrapped means; it always holds ``value`` itself."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(means, (tail, 1 - tail))
-    return min(float(low), value), max(float(high), value)
+    low, high = percentiles(means) or (value, value)
+    return min(low, value), max(high, value)
+
+
+def percentiles(values: Matrix) -> tuple[float, float] | None:
+    """The bounds between which `CONFIDENCE` of the values lie; None where all are NaN."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    low, high = np.quantile(known, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    return float(low), float(high)
 
 
 def flip_test(observed: float, flipped: Matrix) -> float:
@@ -107,7 +115,8 @@ def column_means(values: Matrix) -> Matrix:
     return _ratio(filled.sum(axis=0), known.sum(axis=0))
 
 
-def _in_blocks(means: Callable[[int], Matrix], rows: int, resamples: int) -> Matrix:
+def in_blocks(means: Callable[[int], Matrix], rows: int, resamples: int) -> Matrix:
+    """What ``means`` gives for so many resamples at a time, one after the other."""
     size = max(1, _CELLS // max(1, rows))
     blocks = [means(min(size, resamples - at)) for at in range(0, resamples, size)]
     return np.concatenate(blocks)

@@ -66,6 +66,11 @@ class System:
         """Who plays the other roles."""
         return dict(self.players[1:])
 
+    def asked(self, roles: Iterable[str]) -> dict[str, str]:
+        """Who plays each role, those of ``roles`` too that have no player: the one who answers."""
+        players = dict(self.players)
+        return players | dict.fromkeys(sorted(set(roles) - players.keys()), self.answering)
+
     @property
     def is_baseline(self) -> bool:
         """Whether the role that answers is the only one that has a player."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,22 +63,14 @@ def by_noise_type(true: Mapping[Key, str], found: Mapping[Key, str]) -> list[Sco
     >>> [s.name for s in by_noise_type({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
     ['unverifiable', 'none', 'wrong_answer']
     """
-    scores = [
-        agreement(
-            {key: type_ not in SOUND for key, type_ in true.items()},
-            {key: type_ not in SOUND for key, type_ in found.items()},
-            "unverifiable",
-        )
-    ]
-    for name in NOISE_TYPES:
-        score = agreement(
-            {key: type_ == name for key, type_ in true.items()},
-            {key: type_ == name for key, type_ in found.items()},
-            name,
-        )
-        if score.true or score.found:
-            scores.append(score)
-    return scores
+
+    def score(name: str, is_one: Callable[[str], bool]) -> Score:
+        one, other = ({key: is_one(t) for key, t in types.items()} for types in (true, found))
+        return agreement(one, other, name)
+
+    unverifiable = score("unverifiable", lambda type_: type_ not in SOUND)
+    scores = [score(name, name.__eq__) for name in NOISE_TYPES]
+    return [unverifiable, *(score for score in scores if score.true or score.found)]
 
 
 def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:

@@ -8,7 +8,7 @@ both ends of those triples.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,8 @@ def measured(
         seen += 1
         gold = derivations[question.id]
         if label.noise_type == "none":
-            graphs.append(coverage(_told_by_graph(question, label), gold))
-            if told := _told_by_steps(question, ideal(question, label)):
+            graphs.append(coverage(_told(question, _by_graph(label)), gold))
+            if told := _told(question, _by_steps(ideal(question, label))):
                 steps.append(coverage(told, gold))
     return [("all", seen, "", "", ""), _row("graph", graphs), _row("ideal trajectory", steps)]
 
@@ -109,28 +109,24 @@ def _derivation(raw: Any) -> Derivation:
     return [(title, sentence, (head, rel, tail)) for title, sentence, (head, rel, tail) in raw]
 
 
-def _told_by_graph(question: Question, label: Label) -> dict[str, str]:
+def _told(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """Texts by the title of the passage whose number stands with them, those of one joined."""
     told: dict[str, str] = {}
-    for t in label.knowledge_graph:
-        title = question.passages[(t.passage or 1) - 1].title
-        told[title] = f"{told.get(title, '')} {t.head} {t.relation} {t.tail}"
+    for number, text in texts:
+        title = question.passages[number - 1].title
+        told[title] = f"{told.get(title, '')} {text}"
     return told
 
 
-def _told_by_steps(question: Question, steps: Iterable[Step]) -> dict[str, str]:
-    told: dict[str, str] = {}
-    for step in steps:
-        if step.kind == "Attribution":
-            for number in read_step(step.text).cited:
-                title = question.passages[number - 1].title
-                told[title] = f"{told.get(title, '')} {step.text}"
-    return told
+def _by_graph(label: Label) -> Iterator[tuple[int, str]]:
+    return ((t.passage or 1, f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph)
+
+
+def _by_steps(steps: Iterable[Step]) -> Iterator[tuple[int, str]]:
+    reading = (step for step in steps if step.kind == "Attribution")
+    return ((number, s.text) for s in reading for number in read_step(s.text).cited)
 
 
 def _row(name: str, found: Sequence[Coverage]) -> tuple[object, ...]:
-    shares = (
-        summary(found, lambda c: c.passages),
-        summary(found),
-        summary(found, lambda c: float(c.whole)),
-    )
-    return (name, len(found), *(f"{share:.3f}" for share in shares))
+    measures = (lambda c: c.passages, lambda c: c.triples, lambda c: float(c.whole))
+    return (name, len(found), *(f"{summary(found, measure):.3f}" for measure in measures))

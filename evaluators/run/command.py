@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.systems import LETTERS, System
 from evaluators.outcomes import Outcome
-from evaluators.run.evaluation import Evaluation, Progress, Run, evaluate
+from evaluators.run.evaluation import Evaluation, Progress, evaluate
 from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import COMPARISON, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import telling
@@ -31,18 +31,18 @@ def carry_out(
     """
     if earlier := _earlier(plan):
         warn(earlier)
-    progress = Progress()
+    progress = Progress(len(plan.questions) * len(plan.settings))
     with telling(
         "evaluation",
         "trajectory",
-        len(plan.questions) * len(plan.settings),
+        progress.total,
         lambda: progress.done,
         lambda: progress.standing(plan.clients),
     ):
         runs = asyncio.run(evaluate(plan, progress))
-    _refuse_nothing(plan, runs)
-    results = write(plan, runs)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
+    _refuse_nothing(plan, outcomes)
+    results = write(plan, runs)
     compared = compare(outcomes, plan.output / REPORT)
     finish(plan, {**results, "comparison": compared})
     return summary(plan, results)
@@ -68,8 +68,7 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
 
-def _refuse_nothing(plan: Evaluation, runs: Sequence[Run]) -> None:
-    outcomes = [outcome for run in runs for outcome in run.outcomes]
+def _refuse_nothing(plan: Evaluation, outcomes: Sequence[Outcome]) -> None:
     if all(outcome.trajectory.stop_reason == FAILED for outcome in outcomes):
         reason = next((c.last_error for c in plan.clients if c.last_error), "no reason given")
         raise UserError(
@@ -83,11 +82,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
-    lines = [
-        table(_rows(runs)),
-        "",
-        f"questions: {sizes}{means}; calls and steps are a question's",
-    ]
+    lines = [table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
@@ -101,42 +96,28 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """The table of scores; options have a column where runs differ in them, K and N always."""
-    options = [_OPTIONS.get(name, name) for name in _told(runs)]
-    answering = {_answering(run) for run in runs}
-    who = answering.pop() if len(answering) == 1 else "player"
-    rows: list[tuple[object, ...]] = [
-        (who, "method", *options, "EM", "F1", "Acc", "calls", "steps", "failed")
+    systems = [System.of(run["method"], run["players"], run["options"]) for run in runs]
+    options = [dict(system.options) for system in systems]
+    told = [
+        name
+        for name in dict.fromkeys(name for run in runs for name in run["options"])
+        if name in LETTERS or len({known.get(name) for known in options}) > 1
     ]
-    for run in runs:
+    answering = {system.players[0][0] for system in systems}
+    who = answering.pop() if len(answering) == 1 else "player"
+    header = (who, "method", *(LETTERS.get(name, name) for name in told))
+    rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
+    for run, system, known in zip(runs, systems, options, strict=True):
+        means, whole = run[AVERAGE], run[ALL]
         rows.append(
             (
-                run["players"][_answering(run)],
-                run["method"],
-                *(run["options"].get(name, "-") for name in _told(runs)),
-                *("-" if run[AVERAGE][m] is None else f"{run[AVERAGE][m]:.3f}" for m in MEASURES),
-                f"{run[ALL]['calls_per_question']:.1f}",
-                f"{run[ALL]['steps_per_question']:.1f}",
-                run[ALL]["failed"],
+                *(system.answering, system.method, *(known.get(name, "-") for name in told)),
+                *("-" if means[m] is None else f"{means[m]:.3f}" for m in MEASURES),
+                *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
+                whole["failed"],
             )
         )
     return rows
-
-
-_OPTIONS = {"max_steps": "K", "max_retries": "N"}
-
-
-def _told(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The options that the table tells."""
-    names = dict.fromkeys(name for run in runs for name in run["options"])
-    return [
-        name
-        for name in names
-        if name in _OPTIONS or len({str(run["options"].get(name)) for run in runs}) > 1
-    ]
-
-
-def _answering(run: Mapping[str, Any]) -> str:
-    return METHODS[run["method"]].roles[0]
 
 
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:

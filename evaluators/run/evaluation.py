@@ -105,7 +105,7 @@ class Evaluation:
 class Progress:
     """How a run stands, in trajectories."""
 
-    total: int = 0
+    total: int
     done: int = 0
     """All that have ended, kept and failed ones included."""
     kept: int = 0
@@ -137,7 +137,6 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
 
     Raises ``UserError`` for what the user can mend.
     """
-    progress.total = len(plan.questions) * len(plan.settings)
     journal = Journal(plan.output / JOURNAL, trajectory_of)
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from evaluators.outcomes import NO_LINE
 from safe_stepwise.records import Trajectory, canonical_json
 
 
@@ -29,12 +29,11 @@ class Journal:
                 try:
                     entry = json.loads(line)
                     self._known[entry["key"]] = read(entry["trajectory"])
-                except (ValueError, TypeError, KeyError):
+                except NO_LINE:
                     break  # torn, or damaged: from here on all is owed again
                 sound += len(line)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-        os.ftruncate(self._file, sound)
-        os.lseek(self._file, sound, os.SEEK_SET)
+        self._file = path.open("ab", buffering=0)
+        self._file.truncate(sound)
 
     def get(self, key: str) -> Trajectory | None:
         """The trajectory under a key, if it ended."""
@@ -46,8 +45,8 @@ class Journal:
         line = canonical_json({"key": key, "trajectory": asdict(trajectory)}) + "\n"
         left = memoryview(line.encode("utf-8", "backslashreplace"))
         while left:
-            left = left[os.write(self._file, left) :]
+            left = left[self._file.write(left) :]
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._file.close()

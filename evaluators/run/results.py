@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
 from evaluators.outcomes import Asked, Outcome, statistics_of
-from evaluators.run.evaluation import Evaluation, Run, Setting, by_benchmark, code_of
+from evaluators.run.evaluation import Evaluation, Run, by_benchmark, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.records import FAILED, Question, identity
+from safe_stepwise.records import FAILED, identity
 from safe_stepwise.store.files import write_atomically, write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
@@ -25,29 +26,27 @@ MEASURES = ("exact_match", "f1", "accuracy")
 def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
     """Write trajectories and questions; returns the results, for `finish` to write.
 
-    While the other files change there is no ``results.json``.
+    Those are the settings, and each run's scores by benchmark and over all. While the other files
+    change there is no ``results.json``.
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
-    lines = (outcome.to_json() for run in runs for outcome in run.outcomes)
-    write_lines(plan.output / TRAJECTORIES, lines)
-    write_lines(plan.output / QUESTIONS, (_asked(q).to_json() for q in plan.questions))
-    return results(plan, runs)
+    outcomes = [outcome for run in runs for outcome in run.outcomes]
+    asked = (Asked(q.benchmark, q.id, q.question, q.accepted, q.passages) for q in plan.questions)
+    write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
+    write_lines(plan.output / QUESTIONS, map(Asked.to_json, asked))
+    roles = _roles(outcomes)
+    return {
+        "version": safe_stepwise.__version__,
+        "simulated": any(outcome.simulated for outcome in outcomes),
+        "settings": settings_of(plan),
+        "runs": [_record(plan, run, roles) for run in runs],
+    }
 
 
 def finish(plan: Evaluation, found: Mapping[str, Any]) -> None:
     """Write ``results.json``: all else is written."""
     text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     write_atomically(plan.output / RESULTS, text.encode())
-
-
-def results(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
-    """The record of an evaluation: its settings, and a run's scores by benchmark and over all."""
-    return {
-        "version": safe_stepwise.__version__,
-        "simulated": any(outcome.simulated for run in runs for outcome in run.outcomes),
-        "settings": settings_of(plan),
-        "runs": [_record(plan, run, _roles(runs)) for run in runs],
-    }
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:
@@ -81,14 +80,6 @@ def _values(settings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in found.items()}
 
 
-def _system(setting: Setting) -> dict[str, Any]:
-    return {
-        "method": setting.method.name,
-        "players": setting.names,
-        "options": option_values(setting.options),
-    }
-
-
 def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
     agreement = judging.count(run.verdicts).agreement
     benchmarks = {
@@ -96,7 +87,9 @@ def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
         for name, places in by_benchmark(plan.questions).items()
     }
     return {
-        **_system(run.setting),
+        "method": run.setting.method.name,
+        "players": run.setting.names,
+        "options": option_values(run.setting.options),
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
         "benchmarks": benchmarks,
@@ -107,9 +100,9 @@ def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _roles(runs: Sequence[Run]) -> list[str]:
+def _roles(outcomes: Sequence[Outcome]) -> list[str]:
     """All who were asked: each run counts them, so that runs can be laid side by side."""
-    attempts = (a for run in runs for o in run.outcomes for a in o.trajectory.attempts)
+    attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
 
 
@@ -124,24 +117,13 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
     A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
     left out of ``accuracy``, which is None without any verdict.
     """
-    size = len(outcomes)
-    right = sum(outcome.verdict == "correct" for outcome in outcomes)
-    judged = right + sum(outcome.verdict == "incorrect" for outcome in outcomes)
+    size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
+    judged = verdicts["correct"] + verdicts["incorrect"]
     return {
         "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
         "f1": sum(outcome.f1 for outcome in outcomes) / size,
-        "accuracy": right / judged if judged else None,
-        "unscored": sum(outcome.verdict == "unscored" for outcome in outcomes),
+        "accuracy": verdicts["correct"] / judged if judged else None,
+        "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
         **asdict(statistics_of(outcomes, roles)),
     }
-
-
-def _asked(question: Question) -> Asked:
-    return Asked(
-        question.benchmark,
-        question.id,
-        question.question,
-        question.accepted,
-        question.passages,
-    )

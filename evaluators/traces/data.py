@@ -14,10 +14,17 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators.comparison.systems import System, names, notable
-from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions, statistics_of
+from evaluators.outcomes import (
+    Asked,
+    Outcome,
+    read_outcomes,
+    read_questions,
+    reading,
+    statistics_of,
+)
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
-from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
+from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
@@ -49,12 +56,10 @@ def traces(folder: Path) -> dict[str, Any]:
     labels: set[str] = set()
     runs = []
     for number, outcome in enumerate(read_outcomes(folder), 1):
-        try:
+        with reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
             key = str(outcome.benchmark), str(outcome.question_id)
             system = System.of(outcome.method, outcome.players, outcome.options)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise _unread(folder / TRAJECTORIES, number, error) from None
         if outcome.simulated:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
@@ -72,7 +77,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "roles": _roles(roles),
         "labels": _ordered(labels - {"", CORRECT}),
         "systems": _systems([*systems], roles, simulated),
-        "questions": [asked.get(key) or _unknown(*key) for key in questions],
+        "questions": [asked.get(key) or _question(Asked(*key, "", (), ())) for key in questions],
         "runs": runs,
     }
 
@@ -98,18 +103,9 @@ def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     if not (folder / QUESTIONS).exists():
         return found
     for number, asked in enumerate(read_questions(folder), 1):
-        try:
+        with reading(folder / QUESTIONS, number):
             found[str(asked.benchmark), str(asked.id)] = _question(asked)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise _unread(folder / QUESTIONS, number, error) from None
     return found
-
-
-def _unread(file: Path, line: int, error: Exception) -> UserError:
-    return UserError(
-        f"{file}, line {line}: cannot be read ({error}); "
-        "make it anew with python -m scripts.evaluate_stepwise"
-    )
 
 
 def _settings(folder: Path) -> list[list[str]] | None:
@@ -145,7 +141,7 @@ def _systems(
             "title": system.title,
             "label": labels[system],
             "answering": system.answering,
-            "players": [*system.players, *_unplayed(system, roles[system])],
+            "players": [*system.asked(roles[system]).items()],
             "options": system.told(told),
             "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options)],
             "simulated": system in simulated,
@@ -158,13 +154,7 @@ def _roles(roles: Mapping[System, set[str]]) -> list[str]:
     """All who were asked, those who answer first."""
     answering = [role for system in roles for role, _ in system.players[:1]]
     asked = set().union(*roles.values())
-    return [*dict.fromkeys(role for role in answering if role in asked),
-            *sorted(asked.difference(answering))]  # fmt: skip
-
-
-def _unplayed(system: System, asked: set[str]) -> list[tuple[str, str]]:
-    """Roles without a player of their own, which the answering one then plays too."""
-    return [(role, system.answering) for role in sorted(asked - dict(system.players).keys())]
+    return [role for role in dict.fromkeys([*answering, *sorted(asked)]) if role in asked]
 
 
 def _question(asked: Asked) -> dict[str, Any]:
@@ -175,10 +165,6 @@ def _question(asked: Asked) -> dict[str, Any]:
         "references": [str(reference) for reference in asked.references],
         "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages],
     }
-
-
-def _unknown(benchmark: str, id: str) -> dict[str, Any]:
-    return {"benchmark": benchmark, "id": id, "text": "", "references": [], "passages": []}
 
 
 def _passage(passage: Passage) -> dict[str, str]:
@@ -227,7 +213,9 @@ def _attempts(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "state": str(attempt.state),
             "read": _read(attempt.read),
             "next": str(attempt.next_state),
-            "tokens": [(str(role), _tokens(used)) for role, used in attempt.usage.items()],
+            "tokens": [
+                (str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()
+            ],
         }
 
 
@@ -236,10 +224,6 @@ def _read(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return canonical_json(value)
-
-
-def _tokens(usage: Usage) -> list[int]:
-    return [int(number) for number in astuple(usage)]
 
 
 def _fate(attempt: Attempt, outcome: Outcome) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.tables import csv_bytes
-from evaluators.labels.agreement import Score, score_rows
 from evaluators.verifier.quality import FAILED, LABELS, OUTCOMES
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.tables import table
@@ -77,7 +76,14 @@ def page(found: Mapping[str, Any]) -> str:
         f"## Labels of {_cell(title_of(first))}",
         _table(
             ["label", "category", "gold", "said", "precision", "recall", "F1"],
-            [_label_row(entry) for entry in first["types"]],
+            [
+                [
+                    *(entry["name"], category(entry["name"])),
+                    *(str(entry[what]) for what in ("gold", "said")),
+                    *(_number(entry[what]) for what in ("precision", "recall", "f1")),
+                ]
+                for entry in first["types"]
+            ],
         ),
         "![confusion matrix](confusion.png)",
         "## By benchmark",
@@ -195,12 +201,6 @@ def _tokens(used: Mapping[str, Any]) -> list[str]:
         "-" if share is None else f"{share:.1%}",
         f"{used['completion']:,}",
     ]
-
-
-def _label_row(entry: Mapping[str, Any]) -> list[str]:
-    score = Score(entry["name"], entry["both"], entry["gold"], entry["said"])
-    name, *cells = score_rows([score])[0]
-    return [name, category(name), *map(str, cells)]
 
 
 def _short(name: str) -> str:

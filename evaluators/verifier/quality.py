@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from evaluators.comparison.significance import Matrix, in_blocks, percentiles
 from evaluators.labels.agreement import Score
 from safe_stepwise.store.measures import MEASURES
 from safe_stepwise.taxonomy import CORRECT, labels
@@ -41,9 +41,8 @@ from safe_stepwise.taxonomy import CORRECT, labels
 UNPARSED, FAILED = "unparsed", "failed"
 LABELS = labels()
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
-RESAMPLES, LEVEL = 1_000, 0.95
+RESAMPLES = 1_000
 
-Counts = npt.NDArray[np.float64]
 _N, _CORRECT = len(LABELS), LABELS.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
 
@@ -131,6 +130,10 @@ def quality(
     """
     confusion, located = _by_question(judged, walks)
     whole = confusion.sum(axis=0)
+    scores = (
+        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum()))
+        for n, name in enumerate(LABELS)
+    )
     benchmarks = sorted({row.benchmark for row in judged})
     return Quality(
         rows=len(judged),
@@ -141,7 +144,7 @@ def quality(
         correct=sum(walk.first_error is None for walk in walks),
         measures=_measured(whole, located.sum(axis=0)),
         intervals=_intervals(confusion, located, seed, resamples),
-        types=tuple(_types(whole)),
+        types=tuple(score for score in scores if score.true or score.found),
         confusion={
             gold: {said: int(n) for said, n in zip(OUTCOMES, row, strict=True) if n}
             for gold, row in zip(LABELS, whole, strict=True)
@@ -188,11 +191,11 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
     return Agreement(n, left_out, equal / n, kappa)
 
 
-def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Counts, Counts]:
+def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:
     """Per question: rows by gold label and outcome; erroneous trajectories, those of them that are
     right, correct ones, those of them that are right."""
-    rows_of = {(row.benchmark, row.question) for row in judged}
-    keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
+    every: list[Judged | Walk] = [*judged, *walks]
+    keys = sorted({(one.benchmark, one.question) for one in every})
     place = {key: n for n, key in enumerate(keys)}
     confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
     located = np.zeros((len(keys), 4))
@@ -207,7 +210,7 @@ def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Count
     return confusion, located
 
 
-def _measures(confusion: Counts, located: Counts) -> dict[str, Counts]:
+def _measures(confusion: Matrix, located: Matrix) -> dict[str, Matrix]:
     """The measures of counts as `_by_question` has them, summed; leading axes are kept."""
     labelled = confusion[..., :_N]
     both = np.diagonal(labelled, axis1=-2, axis2=-1)
@@ -232,13 +235,13 @@ def _measures(confusion: Counts, located: Counts) -> dict[str, Counts]:
         }
 
 
-def _measured(confusion: Counts, located: Counts) -> dict[str, float | None]:
+def _measured(confusion: Matrix, located: Matrix) -> dict[str, float | None]:
     found = _measures(confusion, located)
     return {name: None if np.isnan(found[name]) else float(found[name]) for name in MEASURES}
 
 
 def _intervals(
-    confusion: Counts, located: Counts, seed: int, resamples: int
+    confusion: Matrix, located: Matrix, seed: int, resamples: int
 ) -> dict[str, tuple[float, float] | None]:
     """Percentiles over questions drawn with replacement; None where nothing can be measured."""
     questions = len(confusion)
@@ -246,31 +249,16 @@ def _intervals(
         return dict.fromkeys(MEASURES)
     flat = confusion.reshape(questions, -1)
     chance = np.random.default_rng(seed)
-    drawn: dict[str, list[Counts]] = {name: [] for name in MEASURES}
-    for start in range(0, resamples, 100):
-        size = min(100, resamples - start)
+
+    def measured(size: int) -> Matrix:
         # How often each question is drawn; sums of whole numbers, exact in any order.
         often = chance.multinomial(questions, np.full(questions, 1 / questions), size=size)
         counts = (often @ flat).reshape(size, *confusion.shape[1:])
-        for name, values in _measures(counts, often @ located).items():
-            drawn[name].append(values)
-    return {name: _percentiles(np.concatenate(values)) for name, values in drawn.items()}
+        found = _measures(counts, often @ located)
+        return np.stack([found[name] for name in MEASURES], axis=1)
 
-
-def _percentiles(values: Counts) -> tuple[float, float] | None:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return None
-    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def _types(whole: Counts) -> list[Score]:
-    scores = [
-        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum()))
-        for n, name in enumerate(LABELS)
-    ]
-    return [score for score in scores if score.true or score.found]
+    drawn = in_blocks(measured, flat.size, resamples)
+    return {n: percentiles(values) for n, values in zip(MEASURES, drawn.T, strict=True)}
 
 
 def _of_benchmark(

@@ -9,11 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.significance import CONFIDENCE
 from evaluators.labels.agreement import Score
 from evaluators.verifier.page import confusion_csv, confusion_png, page, title_of
-from evaluators.verifier.quality import LEVEL, RESAMPLES, agreement
+from evaluators.verifier.quality import RESAMPLES, agreement
 from evaluators.verifier.runs import Run
-from evaluators.verifier.step_set import StepCase
+from evaluators.verifier.step_set import Asked, StepCase
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.files import write_atomically
@@ -34,7 +35,12 @@ def results(
     return {
         "simulated": bool(steps["simulated"] or runs[0].simulated),
         "steps": dict(steps),
-        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": LEVEL, "seed": seed},
+        "bootstrap": {
+            "over": "questions",
+            "resamples": RESAMPLES,
+            "level": CONFIDENCE,
+            "seed": seed,
+        },
         "verifiers": [
             {
                 "name": run.name,
@@ -89,38 +95,30 @@ def write(output: Path, made: Mapping[str, bytes]) -> None:
 def verdict_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
     """A JSON object a row: its id and gold label, what was said, the raw reply."""
     for case in cases:
-        reply = run.replies[case.asked]
-        yield canonical_json(
-            {
-                "id": case.id,
-                "benchmark": case.question.benchmark,
-                "question_id": case.question.id,
-                "gold": case.gold,
-                "said": reply.said,
-                "reply": reply.text,
-                "reason": reply.reason,
-                "simulated": run.simulated,
-            }
-        )
+        yield _line(run, case.asked, id=case.id, gold=case.gold)
 
 
 def prefix_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
     """The same of the steps that were asked of for trajectories alone, none of them a row."""
     rows = {case.asked for case in cases}
-    for asked, reply in run.replies.items():
+    for asked in run.replies:
         if asked not in rows:
-            yield canonical_json(
-                {
-                    "benchmark": asked.benchmark,
-                    "question_id": asked.question,
-                    "steps": [format_step(step) for step in asked.steps],
-                    "gold": CORRECT,
-                    "said": reply.said,
-                    "reply": reply.text,
-                    "reason": reply.reason,
-                    "simulated": run.simulated,
-                }
-            )
+            yield _line(run, asked, steps=[*map(format_step, asked.steps)], gold=CORRECT)
+
+
+def _line(run: Run, asked: Asked, **about: Any) -> str:
+    reply = run.replies[asked]
+    return canonical_json(
+        {
+            **about,
+            "benchmark": asked.benchmark,
+            "question_id": asked.question,
+            "said": reply.said,
+            "reply": reply.text,
+            "reason": reply.reason,
+            "simulated": run.simulated,
+        }
+    )
 
 
 def _type(score: Score) -> dict[str, Any]:

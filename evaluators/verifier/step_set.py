@@ -67,6 +67,13 @@ class StepCase:
     origin: str
 
     @property
+    def prefixes(self) -> list[Asked]:
+        """The requests that ask for a verdict on each of its steps."""
+        benchmark, question = self.question.benchmark, self.question.id
+        ends = range(1, len(self.steps) + 1)
+        return [Asked(benchmark, question, self.steps[:end]) for end in ends]
+
+    @property
     def asked(self) -> Asked:
         """The request that asks for a verdict on it."""
         return Asked(self.question.benchmark, self.question.id, self.steps)
@@ -147,17 +154,15 @@ def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
     too. Question by question, shorter ones first, so that a prefix cache holds.
     """
-    of_question: dict[tuple[str, str], dict[Asked, Question]] = {}
+    wanted: dict[tuple[str, str], dict[Asked, Question]] = {}
     for case in cases:
-        question = case.question
-        wanted = of_question.setdefault((question.benchmark, question.id), {})
-        for end in range(1 if case.is_walk else len(case.steps), len(case.steps) + 1):
-            asked = Asked(question.benchmark, question.id, case.steps[:end])
-            wanted.setdefault(asked, question)
+        known = wanted.setdefault(case.asked[:2], {})
+        for asked in case.prefixes if case.is_walk else [case.asked]:
+            known.setdefault(asked, case.question)
     return {
         asked: _request(question, asked.steps)
-        for wanted in of_question.values()
-        for asked, question in sorted(wanted.items(), key=lambda item: len(item[0].steps))
+        for of_question in wanted.values()
+        for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
     }
 
 
@@ -176,19 +181,13 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
 
     ``said`` has an outcome for each of `requests`.
     """
-    continued = {
-        Asked(*case.asked[:2], case.steps[:end])
-        for case in cases
-        if case.origin == IDEAL
-        for end in range(1, len(case.steps))
-    }
+    ideal = [case for case in cases if case.origin == IDEAL]
+    continued = {asked for case in ideal for asked in case.prefixes[:-1]}
     found = []
     for case in cases:
         if case.is_walk and not (case.origin == IDEAL and case.asked in continued):
             benchmark, question, steps = case.asked
-            heard = tuple(
-                said[Asked(benchmark, question, steps[:end])] for end in range(1, len(steps) + 1)
-            )
+            heard = tuple(said[asked] for asked in case.prefixes)
             error = None if case.gold == CORRECT else len(steps)
             found.append(Walk(benchmark, question, error, heard))
     return found
