@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.loop import (
     FINAL_ANSWER,
     GENERATOR,
@@ -168,7 +167,8 @@ def _of_today(content: dict[str, Any]) -> dict[str, Any]:
     """An outcome of before methods had roles and options of their own, as one of today."""
     if "players" in content:
         return content
-    roles = METHODS[content["method"]].roles
+    # Of the three methods there were, one had a verifier of its own.
+    roles = ("generator", "verifier") if content["method"] == "safe" else ("generator",)
     named = {role: content.pop(role) for role in ("generator", "verifier")}
     options = {name: content.pop(name) for name in ("max_steps", "max_retries")}
     players = {role: named[role] for role in roles}

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.outcomes import NO_LINE
 from safe_stepwise.records import Trajectory, canonical_json
 
 
@@ -29,7 +28,7 @@ class Journal:
                 try:
                     entry = json.loads(line)
                     self._known[entry["key"]] = read(entry["trajectory"])
-                except NO_LINE:
+                except (ValueError, TypeError, KeyError, AttributeError):
                     break  # torn, or damaged: from here on all is owed again
                 sound += len(line)
         self._file = path.open("ab", buffering=0)

@@ -16,8 +16,6 @@ from safe_stepwise.engines.base import Completion, Engine, EngineError, Request,
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.event_loop import all_of
-from safe_stepwise.store.progress import counts
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -95,7 +93,12 @@ class Client:
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
         """
-        return await all_of(map(self._settled, requests))
+        asking = [asyncio.ensure_future(self._settled(request)) for request in requests]
+        try:
+            return await asyncio.gather(*asking)
+        finally:
+            for one in asking:
+                one.cancel()
 
     def total(self) -> Account:
         """The sum over roles."""
@@ -172,7 +175,10 @@ class _Wait(wait_base):
 def requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
     whole = _total(accounts)
-    return f"requests: {counts(whole.answered, whole.hits, whole.owed, failed=whole.failed)}"
+    return (
+        f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} "
+        f"owed {whole.owed}"
+    )
 
 
 def _total(accounts: Iterable[Account]) -> Account:
