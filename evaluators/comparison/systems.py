@@ -43,8 +43,8 @@ class System:
         >>> System.of("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
         (('generator', 'g'), ('verifier', 'v'))
         """
-        roles = _in_order(players, METHODS[method].roles if method in METHODS else ())
-        names = _in_order(options, _defaults(method))
+        roles = known_first(players, METHODS[method].roles if method in METHODS else ())
+        names = known_first(options, _defaults(method))
         return cls(
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
@@ -217,7 +217,8 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: _hashable(value) for name, value in defaults.items()}
 
 
-def _in_order(found: Iterable[str], known: Iterable[str]) -> list[str]:
+def known_first(found: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names in the order of those known, then the others by the alphabet."""
     there = set(found)
     first = [name for name in known if name in there]
     return [*first, *sorted(there.difference(first))]

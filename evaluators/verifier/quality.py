@@ -194,7 +194,8 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
 def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:
     """Per question: rows by gold label and outcome; erroneous trajectories, those of them that are
     right, correct ones, those of them that are right."""
-    keys = sorted({(one.benchmark, one.question) for one in (*judged, *walks)})
+    rows_of = {(row.benchmark, row.question) for row in judged}
+    keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}
     confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
     located = np.zeros((len(keys), 4))

@@ -148,11 +148,12 @@ def majority(folder: Path, split: str = TRAIN) -> str | None:
     return LABELS[max(counts, key=lambda label: (counts[label], -label))]
 
 
-def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
+def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Asked, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds.
+    too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
+    after ``max_tokens`` (None: as the loop asks).
     """
     wanted: dict[tuple[str, str], dict[Asked, Question]] = {}
     for case in cases:
@@ -160,19 +161,9 @@ def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps)
+        asked: _request(question, asked.steps, max_tokens)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
-    }
-
-
-def shortened(asked: Mapping[Asked, Request], tokens: int | None) -> Mapping[Asked, Request]:
-    """The requests, their replies cut after so many tokens (None: as the loop asks)."""
-    if tokens is None:
-        return asked
-    return {
-        key: replace(request, sampling=replace(request.sampling, max_tokens=tokens))
-        for key, request in asked.items()
     }
 
 
@@ -193,10 +184,12 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
     return found
 
 
-def _request(question: Question, steps: tuple[Step, ...]) -> Request:
+def _request(question: Question, steps: tuple[Step, ...], max_tokens: int | None) -> Request:
     *previous, step = steps
     request = verifier_request(question.question, question.passages, previous, step)
-    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
+    sampling = replace(request.sampling, max_tokens=max_tokens or request.sampling.max_tokens)
+    scene = Scene(question, previous=tuple(previous), step=step)
+    return replace(request, sampling=sampling, scene=scene)
 
 
 def _case(row: Mapping[str, Any]) -> StepCase:
