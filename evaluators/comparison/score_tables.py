@@ -129,7 +129,7 @@ def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
         for place in (*comparison.benchmarks, None)
         for metric, baseline in better.items()
     )
-    return [gain and gain.estimate for gain in found]
+    return [gain.estimate if gain else None for gain in found]
 
 
 def _with_margin(estimate: Estimate | None, sign: str = "") -> str:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison import report
+from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import LETTERS, System
+from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, evaluate
-from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
+from evaluators.run.results import ALL, finish, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import REPORT, RESULTS, TRAJECTORIES
@@ -107,7 +109,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
         rows.append(
             (
                 *(system.answering, system.method, *(known.get(name, "-") for name in told)),
-                *("-" if means[m] is None else f"{means[m]:.3f}" for m in MEASURES),
+                *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],
             )

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
+from evaluators.comparison.scores import METRICS
+from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Asked, Outcome, statistics_of
 from evaluators.run.evaluation import Evaluation, Run, by_benchmark
 from safe_stepwise.methods.base import option_values, prompts_digest
@@ -17,9 +19,8 @@ from safe_stepwise.records import FAILED, identity
 from safe_stepwise.store.files import write_atomically, write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
-ALL, AVERAGE = "all", "average"
-"""Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
-MEASURES = ("exact_match", "f1", "accuracy")
+ALL = "all"
+"""Over all questions alike; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
 
 
 def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
@@ -92,9 +93,7 @@ def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
         "benchmarks": benchmarks,
-        AVERAGE: {
-            measure: _mean([b[measure] for b in benchmarks.values()]) for measure in MEASURES
-        },
+        AVERAGE: {metric: _mean([b[metric] for b in benchmarks.values()]) for metric in METRICS},
         ALL: scores(run.outcomes, roles),
     }
 

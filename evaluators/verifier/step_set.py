@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,14 +122,12 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
     cases: list[StepCase] = []
-    for file in split_files(folder, split):
-        for row in _rows(file, COLUMNS):
-            if limit is not None and len(cases) == limit:
-                return cases
-            try:
-                cases.append(_case(row))
-            except (StepError, IndexError, TypeError) as error:
-                raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
+    files = split_files(folder, split)
+    for file, row in islice(((f, row) for f in files for row in _rows(f, COLUMNS)), limit):
+        try:
+            cases.append(_case(row))
+        except (StepError, IndexError, TypeError) as error:
+            raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -139,13 +139,9 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
 def majority(folder: Path, split: str = TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
-    counts = dict.fromkeys(range(len(LABELS)), 0)
-    for file in split_files(folder, split):
-        for row in _rows(file, ("error_type",)):
-            counts[row["error_type"]] += 1
-    if not any(counts.values()):
-        return None
-    return LABELS[max(counts, key=lambda label: (counts[label], -label))]
+    rows = (row for file in split_files(folder, split) for row in _rows(file, ("error_type",)))
+    counts = Counter(row["error_type"] for row in rows)
+    return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
 def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Asked, Request]:
