@@ -27,11 +27,11 @@ def score_table(comparison: Comparison) -> Table:
 def interval_table(comparison: Comparison) -> Table:
     """The 95% confidence intervals of `score_table`."""
     names = comparison.names
-    table: Table = [(comparison.answering, "method", *_score_header(comparison))]
-    for row in comparison.rows:
-        cells = [_interval(e) for e in _scores(comparison, row)]
-        table.append([row.system.answering, names[row.system], *cells])
-    return table
+    rows = (
+        (row.system.answering, names[row.system], *map(_interval, _scores(comparison, row)))
+        for row in comparison.rows
+    )
+    return [(comparison.answering, "method", *_score_header(comparison)), *rows]
 
 
 def difference_table(comparison: Comparison) -> Table:

@@ -13,9 +13,10 @@ from evaluators.comparison.systems import LETTERS, System
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, evaluate
-from evaluators.run.results import ALL, finish, settings_of, write
+from evaluators.run.results import ALL, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
@@ -41,7 +42,9 @@ def carry_out(plan: Evaluation, seed: int, warn: Callable[[str], None]) -> str:
     _refuse_nothing(plan, outcomes)
     results = write(plan, runs)
     compared = report.write(outcomes, plan.output / REPORT, seed).results
-    finish(plan, {**results, "comparison": compared})
+    whole = {**results, "comparison": compared}
+    text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(plan.output / RESULTS, f"{text}\n".encode())
     return summary(plan, results)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from evaluators.run.evaluation import Evaluation, Run, by_benchmark
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, identity
-from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL = "all"
@@ -24,7 +23,7 @@ ALL = "all"
 
 
 def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
-    """Write trajectories and questions; returns the results, for `finish` to write.
+    """Write trajectories and questions; returns the results, to be written when all else is.
 
     Those are the settings, and each run's scores by benchmark and over all. While the other files
     change there is no ``results.json``.
@@ -41,12 +40,6 @@ def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
         "settings": settings_of(plan),
         "runs": [_record(plan, run, roles) for run in runs],
     }
-
-
-def finish(plan: Evaluation, found: Mapping[str, Any]) -> None:
-    """Write ``results.json``: all else is written."""
-    text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    write_atomically(plan.output / RESULTS, text.encode())
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:

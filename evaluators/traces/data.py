@@ -15,6 +15,7 @@ from typing import Any, Literal
 import safe_stepwise
 from evaluators.comparison.systems import System, known_first, names, notable
 from evaluators.outcomes import (
+    GIVE,
     Asked,
     Outcome,
     read_outcomes,
@@ -84,16 +85,10 @@ def traces(folder: Path) -> dict[str, Any]:
 
 def _check(folder: Path) -> None:
     if not folder.is_dir():
-        raise UserError(
-            f"{folder}: no such folder; give the --output of python -m scripts.evaluate_stepwise"
-        )
+        raise UserError(f"{folder}: no such folder; {GIVE}")
     if not (folder / TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = (
-            "the evaluation has not ended; run the same command again"
-            if begun
-            else "give the --output of python -m scripts.evaluate_stepwise"
-        )
+        mend = "the evaluation has not ended; run the same command again" if begun else GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
