@@ -20,7 +20,7 @@ from evaluators.comparison import cost_tables, plots, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.comparison.systems import System, common_options, swept
+from evaluators.comparison.systems import System, common_options, swept, values_by_name
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -158,12 +158,8 @@ def _page(title: str, comparison: Comparison, *parts: str) -> str:
 
 def _players(systems: Iterable[System]) -> list[str]:
     """Who plays the other roles of a method, where that is one and the same for all."""
-    known: dict[tuple[str, str], set[str]] = {}
-    for system in systems:
-        for role, name in system.others.items():
-            known.setdefault((system.title, role), set()).add(name)
-    return [escaped(f"{title}'s {role}: {names.pop()}.")
-            for (title, role), names in known.items() if len(names) == 1]  # fmt: skip
+    known = values_by_name((f"{s.title}'s {r}", name) for s in systems for r, name in s.players[1:])
+    return [escaped(f"{who}: {names[0]}.") for who, names in known.items() if len(names) == 1]
 
 
 def _counts(comparison: Comparison) -> list[str]:

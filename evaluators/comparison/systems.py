@@ -100,13 +100,18 @@ class System:
         }
 
 
+def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """All values that a name has, each once, in their order."""
+    found: dict[str, dict[Any, None]] = {}
+    for name, value in items:
+        found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
+
+
 def differing(systems: Iterable[System]) -> set[str]:
     """The options of which systems have several values."""
-    values: dict[str, set[Any]] = {}
-    for system in systems:
-        for name, value in system.options:
-            values.setdefault(name, set()).add(value)
-    return {name for name, known in values.items() if len(known) > 1}
+    known = values_by_name(option for system in systems for option in system.options)
+    return {name for name, values in known.items() if len(values) > 1}
 
 
 def varying(systems: Iterable[System]) -> set[str]:
@@ -120,15 +125,12 @@ def notable(systems: Sequence[System]) -> set[str]:
     return set(LETTERS).union(differing(systems), *(system.departures for system in systems))
 
 
-def swept(systems: Iterable[System]) -> dict[str, str]:
+def swept(systems: Sequence[System]) -> dict[str, str]:
     """Of each method with several options the one that its systems are lined up by: N, else K."""
-    by_method: dict[str, list[System]] = {}
-    for system in systems:
-        by_method.setdefault(system.method, []).append(system)
-    several = {method: differing(alike) for method, alike in by_method.items()}
-    first = ("max_retries", "max_steps")
+    methods = dict.fromkeys(system.method for system in systems)
+    several = {m: differing(s for s in systems if s.method == m) for m in methods}
     return {
-        method: next((name for name in first if name in found), min(found))
+        method: known_first(found, ("max_retries", "max_steps"))[0]
         for method, found in several.items()
         if found
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.scores import METRICS
+from evaluators.comparison.systems import values_by_name
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Asked, Outcome, statistics_of
 from evaluators.run.evaluation import Evaluation, Run, by_benchmark
@@ -45,13 +46,14 @@ def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
 def settings_of(plan: Evaluation) -> dict[str, Any]:
     """All that decides on a run's results, addresses left out."""
     judge = plan.judge
+    options = [option_values(setting.options) for setting in plan.settings]
     return {
         **plan.notes,
         "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
         "questions_sha256": identity([identity(question) for question in plan.questions]),
         "methods": list(dict.fromkeys(setting.method.name for setting in plan.settings)),
-        "players": _values(setting.names for setting in plan.settings),
-        "options": _values(option_values(setting.options) for setting in plan.settings),
+        "players": values_by_name(item for s in plan.settings for item in s.names.items()),
+        "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.engine.name if judge else None,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
@@ -62,15 +64,6 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         },
         "code_sha256": plan.code_sha256,
     }
-
-
-def _values(settings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """By name, all values that any setting has."""
-    found: dict[str, dict[Any, None]] = {}
-    for setting in settings:
-        for name, value in setting.items():
-            found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
 
 
 def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:

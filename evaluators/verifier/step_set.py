@@ -92,10 +92,9 @@ def about(folder: Path, split: str) -> dict[str, Any]:
     Raises ``UserError`` if the folder is no such set.
     """
     files = split_files(folder, split)
-    told: dict[str, Any] = {}
     record = folder / STEPS_RECORD
     try:
-        told = json.loads(record.read_bytes()) if record.is_file() else {}
+        told: dict[str, Any] = json.loads(record.read_bytes()) if record.is_file() else {}
     except (OSError, ValueError) as error:
         raise UserError(f"{record}: cannot be read ({error}); make or pull it anew") from None
     return {
