@@ -35,6 +35,7 @@ from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
+GIVE = "give the --output of python -m scripts.evaluate_stepwise"
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")
@@ -155,10 +156,7 @@ def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
                     found = read(line)
                 yield found
     except OSError as error:
-        raise UserError(
-            f"{file}: cannot be read ({error.strerror}); give the --output of "
-            "python -m scripts.evaluate_stepwise"
-        ) from None
+        raise UserError(f"{file}: cannot be read ({error.strerror}); {GIVE}") from None
     except UnicodeDecodeError:
         raise UserError(f"{file}: is not UTF-8; make it anew") from None
 

@@ -16,7 +16,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
 from evaluators.comparison import report
 from evaluators.run.command import carry_out
-from evaluators.run.options import Choices, Options
+from evaluators.run.options import Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
@@ -38,9 +38,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
-    choices = options.choices
-    choices.check()
-    asked = _questions(options, choices)
+    options.check()
+    asked = _questions(options)
     notes = {
         "source": asked.source,
         "source_sha256": asked.digest,
@@ -64,7 +63,7 @@ def evaluated(options: Options) -> str:
             raise
 
 
-def _questions(options: Options, choices: Choices) -> Questions:
+def _questions(options: Options) -> Questions:
     found = read(
         options.questions,
         [one_of(name, [*BENCHMARKS, CUSTOM], "--benchmark") for name in options.benchmark],
@@ -76,7 +75,7 @@ def _questions(options: Options, choices: Choices) -> Questions:
     if found.skipped:
         warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
     if not any(question.is_annotated for question in found.questions):
-        choices.refuse_symbolic()
+        options.refuse_symbolic()
     if not options.drop_gold:
         return found
     if without := sum(not question.gold for question in found.questions):

@@ -60,7 +60,7 @@ def evaluated(options: Options) -> str:
     cases = step_set.read_cases(folder, options.split, options.limit)
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
-    asked = step_set.shortened(step_set.requests(cases), options.max_tokens)
+    asked = step_set.requests(cases, options.max_tokens)
     prompts, rendered_by = prompt_digest(), steps.pop("rendered_by")
     if rendered_by not in (None, prompts):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from builders.steps.checker_probe import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
-from evaluators.labels.checker import scores, told_of_ideal
+from evaluators.labels.agreement import checker_rows, told_of_ideal
 from safe_stepwise.store.tables import table
 from scripts.cli import command, run
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
     words = read_wordings(options.wordings)
     for benchmark, rows in labelled(options.verified):
         pairs, ideal = probed(rows, options.seed, words)
-        print(f"{table(scores(benchmark, pairs))}\n{told_of_ideal(ideal)}\n")
+        print(f"{table(checker_rows(benchmark, pairs))}\n{told_of_ideal(ideal)}\n")
 
 
 if __name__ == "__main__":

@@ -134,11 +134,7 @@ def _sample(
 ) -> _Sample:
     """One benchmark: ``questions`` of each system, and the pairs of systems to compare."""
     ids = sorted(set().union(*questions))
-    values = np.full((len(ids), len(questions), len(METRICS)), np.nan)
-    for at, found in enumerate(questions):
-        for row, id_ in enumerate(ids):
-            if id_ in found:
-                values[row, at] = _measured(found[id_])
+    values = np.array([[_measured(found.get(id_)) for found in questions] for id_ in ids])
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
     differences = values[:, first] - values[:, second]
     one_only = np.isnan(values[:, first]) != np.isnan(values[:, second])
@@ -170,7 +166,9 @@ def _mean(samples: Sequence[_Sample]) -> _Sample:
     )
 
 
-def _measured(outcome: Outcome) -> tuple[float, float, float]:
+def _measured(outcome: Outcome | None) -> tuple[float, float, float]:
+    if outcome is None:
+        return np.nan, np.nan, np.nan
     judged = {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
     return outcome.exact_match, outcome.f1, judged
 

@@ -10,6 +10,9 @@ from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.records import ANSWERED, FAILED
 from safe_stepwise.taxonomy import category
 
+_KINDS = ("prompt", "cached", "computed", "completion")
+"""Of tokens."""
+
 
 def cost_table(comparison: Comparison) -> Table:
     """Calls and tokens of each system by role, in all and a question."""
@@ -27,10 +30,9 @@ def cost_table(comparison: Comparison) -> Table:
 
 def cost_csv(comparison: Comparison) -> Table:
     """`cost_table` for machines."""
-    kinds = ("prompt", "cached", "computed", "completion")
     header = (*comparison.columns, "questions", "role", "calls", "calls_per_question",
               "prompt_tokens", "cached_tokens", "computed_tokens", "cached_percent",
-              "completion_tokens", *(f"{kind}_tokens_per_question" for kind in kinds))  # fmt: skip
+              "completion_tokens", *(f"{kind}_tokens_per_question" for kind in _KINDS))  # fmt: skip
     table: Table = [header]
     for row in comparison.rows:
         for cells in cost_cells(row):
@@ -44,18 +46,11 @@ def cost_cells(row: Row) -> Iterable[list[object]]:
     used = [role for role in row.players if loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
         calls = sum(loop.calls[role] for role in roles)
-        prompt, cached, computed, completion = (
-            sum(tokens[role] for role in roles)
-            for tokens in (
-                loop.prompt_tokens,
-                loop.cached_tokens,
-                loop.computed_tokens,
-                loop.completion_tokens,
-            )
-        )
+        tokens = [sum(getattr(loop, f"{kind}_tokens")[role] for role in roles) for kind in _KINDS]
+        prompt, cached, computed, completion = tokens
         count = max(1, loop.questions)
         share = percent(cached / prompt) if prompt else ""
-        each = [f"{n / count:.1f}" for n in (prompt, cached, computed, completion)]
+        each = [f"{n / count:.1f}" for n in tokens]
         calls_each = f"{calls / count:.2f}"
         yield [name, calls, calls_each, prompt, cached, computed, share, completion, *each]
 

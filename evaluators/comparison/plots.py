@@ -95,7 +95,6 @@ def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
         point = " or ".join(dict.fromkeys(LETTERS.get(name, name) for name in along.values()))
         title = f"{answering}\nat each point {point}, with its 95% interval{marked}"
         axes.set_title(title, fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
 
     return _panels(panel, list(dict.fromkeys(line.answering for line in lines)), (7.2, 4.2))
 
@@ -116,7 +115,6 @@ def _point(row: Row, metric: Metric) -> tuple[float, float, float, float]:
 def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:
     axes.set_title(f"{row.system.answering}\n{names[row.system]}: {what}", fontsize=9)
     axes.margins(y=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float]) -> bytes:
@@ -124,6 +122,8 @@ def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float]) -> byte
 
     def draw(figure: Any) -> None:
         for at, item in enumerate(items, 1):
-            panel(figure.add_subplot(len(items), 1, at), item)
+            axes = figure.add_subplot(len(items), 1, at)
+            axes.spines[["top", "right"]].set_visible(False)
+            panel(axes, item)
 
     return png(draw, (size[0], size[1] * len(items)))

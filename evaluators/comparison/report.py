@@ -20,7 +20,7 @@ from evaluators.comparison import cost_tables, plots, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.comparison.systems import System, common_options, swept
+from evaluators.comparison.systems import System, common_options, swept, values_by_name
 from evaluators.comparison.tables import csv_bytes, escaped, mark, markdown
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -130,9 +130,9 @@ def _comparison_text(comparison: Comparison) -> str:
     options = common_options(systems)
     about = [*_players(systems), *([f"{options}."] if options else [])]
     about.append(f"Percentages; {len(comparison.benchmarks)} benchmark(s) and their mean.")
-    parts = [
-        f"# Comparison{marked}",
-        *([_SIMULATED] if comparison.simulated else []),
+    return _page(
+        "Comparison",
+        comparison,
         " ".join(about),
         markdown(score_tables.score_table(comparison)),
         "± is half the width of the 95% bootstrap interval over questions. Δ is in percentage "
@@ -148,18 +148,18 @@ def _comparison_text(comparison: Comparison) -> str:
         f"flips of signs ({comparison.resamples:,}, seed {comparison.seed}). Holm's p counts all "
         "tests of one measure in one column of the first table. Pairs and unpaired questions are "
         "those of EM; Acc pairs only what the judge scored in both.",
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
+
+
+def _page(title: str, comparison: Comparison, *parts: str) -> str:
+    marks = [_SIMULATED] if comparison.simulated else []
+    return "\n\n".join([f"# {title}{mark(comparison.simulated)}", *marks, *parts]) + "\n"
 
 
 def _players(systems: Iterable[System]) -> list[str]:
     """Who plays the other roles of a method, where that is one and the same for all."""
-    known: dict[tuple[str, str], set[str]] = {}
-    for system in systems:
-        for role, name in system.others.items():
-            known.setdefault((system.title, role), set()).add(name)
-    return [escaped(f"{title}'s {role}: {names.pop()}.")
-            for (title, role), names in known.items() if len(names) == 1]  # fmt: skip
+    known = values_by_name((f"{s.title}'s {r}", name) for s in systems for r, name in s.players[1:])
+    return [escaped(f"{who}: {names[0]}.") for who, names in known.items() if len(names) == 1]
 
 
 def _counts(comparison: Comparison) -> list[str]:
@@ -186,18 +186,16 @@ def _counts(comparison: Comparison) -> list[str]:
 
 
 def _cost_text(comparison: Comparison) -> str:
-    marked = mark(comparison.simulated)
-    parts = [
-        f"# Cost{marked}",
-        *([_SIMULATED] if comparison.simulated else []),
+    return _page(
+        "Cost",
+        comparison,
         "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
         "held. Replies that the response cache gave count with what they cost at first. The judge "
         "is not in it.",
         markdown(cost_tables.cost_table(comparison)),
-        f"## How questions ended{marked}",
+        f"## How questions ended{mark(comparison.simulated)}",
         markdown(cost_tables.ending_table(comparison)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:

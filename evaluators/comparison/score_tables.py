@@ -18,21 +18,20 @@ def score_table(comparison: Comparison) -> Table:
         scores = [_with_margin(e) for e in _scores(comparison, row)]
         table.append([row.system.answering, names[row.system], *scores])
         if not row.system.is_baseline:
-            gains = _gains(comparison, row)
             name = f"Δ {names[row.system]} {over(comparison, row.system)}"
-            cells = [_with_margin(g.estimate if g else None, "+") for g in gains]
-            table.append([row.system.answering, name, *cells])
+            gains = [_with_margin(e, "+") for e in _gains(comparison, row)]
+            table.append([row.system.answering, name, *gains])
     return table
 
 
 def interval_table(comparison: Comparison) -> Table:
     """The 95% confidence intervals of `score_table`."""
     names = comparison.names
-    table: Table = [(comparison.answering, "method", *_score_header(comparison))]
-    for row in comparison.rows:
-        cells = [_interval(e) for e in _scores(comparison, row)]
-        table.append([row.system.answering, names[row.system], *cells])
-    return table
+    rows = (
+        (row.system.answering, names[row.system], *map(_interval, _scores(comparison, row)))
+        for row in comparison.rows
+    )
+    return [(comparison.answering, "method", *_score_header(comparison)), *rows]
 
 
 def difference_table(comparison: Comparison) -> Table:
@@ -69,7 +68,7 @@ def score_csv(comparison: Comparison) -> Table:
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]
         table.append([*comparison.described(row), "score", *_values(estimates), *numbers])
         if not row.system.is_baseline:
-            gains = [gain.estimate if gain else None for gain in _gains(comparison, row)]
+            gains = _gains(comparison, row)
             name = f"delta {over(comparison, row.system)}"
             table.append([*comparison.described(row), name, *_values(gains), *[""] * len(counts)])
     return table
@@ -123,13 +122,14 @@ def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
     return [estimates.get(metric) for estimates in places for metric in METRICS]
 
 
-def _gains(comparison: Comparison, row: Row) -> list[Difference | None]:
+def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
     better = {metric: comparison.better_baseline(row.system, metric) for metric in METRICS}
-    return [
+    found = (
         comparison.difference(row.system, baseline, place, metric) if baseline else None
         for place in (*comparison.benchmarks, None)
         for metric, baseline in better.items()
-    ]
+    )
+    return [gain.estimate if gain else None for gain in found]
 
 
 def _with_margin(estimate: Estimate | None, sign: str = "") -> str:

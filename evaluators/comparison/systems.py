@@ -43,8 +43,8 @@ class System:
         >>> System.of("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
         (('generator', 'g'), ('verifier', 'v'))
         """
-        roles = _in_order(players, METHODS[method].roles if method in METHODS else ())
-        names = _in_order(options, _defaults(method))
+        roles = known_first(players, METHODS[method].roles if method in METHODS else ())
+        names = known_first(options, _defaults(method))
         return cls(
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
@@ -100,13 +100,18 @@ class System:
         }
 
 
+def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """All values that a name has, each once, in their order."""
+    found: dict[str, dict[Any, None]] = {}
+    for name, value in items:
+        found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
+
+
 def differing(systems: Iterable[System]) -> set[str]:
     """The options of which systems have several values."""
-    values: dict[str, set[Any]] = {}
-    for system in systems:
-        for name, value in system.options:
-            values.setdefault(name, set()).add(value)
-    return {name for name, known in values.items() if len(known) > 1}
+    known = values_by_name(option for system in systems for option in system.options)
+    return {name for name, values in known.items() if len(values) > 1}
 
 
 def varying(systems: Iterable[System]) -> set[str]:
@@ -120,15 +125,12 @@ def notable(systems: Sequence[System]) -> set[str]:
     return set(LETTERS).union(differing(systems), *(system.departures for system in systems))
 
 
-def swept(systems: Iterable[System]) -> dict[str, str]:
+def swept(systems: Sequence[System]) -> dict[str, str]:
     """Of each method with several options the one that its systems are lined up by: N, else K."""
-    by_method: dict[str, list[System]] = {}
-    for system in systems:
-        by_method.setdefault(system.method, []).append(system)
-    several = {method: differing(alike) for method, alike in by_method.items()}
-    first = ("max_retries", "max_steps")
+    methods = dict.fromkeys(system.method for system in systems)
+    several = {m: differing(s for s in systems if s.method == m) for m in methods}
     return {
-        method: next((name for name in first if name in found), min(found))
+        method: known_first(found, ("max_retries", "max_steps"))[0]
         for method, found in several.items()
         if found
     }
@@ -217,7 +219,8 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: _hashable(value) for name, value in defaults.items()}
 
 
-def _in_order(found: Iterable[str], known: Iterable[str]) -> list[str]:
+def known_first(found: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names in the order of those known, then the others by the alphabet."""
     there = set(found)
     first = [name for name in known if name in there]
     return [*first, *sorted(there.difference(first))]

@@ -9,6 +9,7 @@ from pathlib import Path
 from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question
+from safe_stepwise.store.files import write_lines
 
 Labelled = tuple[Question, Label]
 HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
@@ -85,24 +86,21 @@ def listed(differ: Sequence[Labelled], show: int) -> str:
 
 def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
     """One JSON object a row on which the labels differ; ``UserError`` if it can't be written."""
-    lines = [
-        json.dumps(
-            {
-                "benchmark": question.benchmark,
-                "id": question.id,
-                "question": question.question,
-                "answer": question.answer,
-                "published_unverifiable": not label.unverifiable,
-                "noise_type": label.noise_type,
-                "explanation": label.explanation,
-            },
-            ensure_ascii=False,
-        )
+    rows = (
+        {
+            "benchmark": question.benchmark,
+            "id": question.id,
+            "question": question.question,
+            "answer": question.answer,
+            "published_unverifiable": not label.unverifiable,
+            "noise_type": label.noise_type,
+            "explanation": label.explanation,
+        }
         for question, label in differ
-    ]
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import LETTERS, System
+from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, evaluate
-from evaluators.run.results import ALL, AVERAGE, MEASURES, finish, settings_of, write
+from evaluators.run.results import ALL, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import COMPARISON, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
@@ -44,7 +47,9 @@ def carry_out(
     _refuse_nothing(plan, outcomes)
     results = write(plan, runs)
     compared = compare(outcomes, plan.output / REPORT)
-    finish(plan, {**results, "comparison": compared})
+    whole = {**results, "comparison": compared}
+    text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(plan.output / RESULTS, f"{text}\n".encode())
     return summary(plan, results)
 
 
@@ -112,7 +117,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
         rows.append(
             (
                 *(system.answering, system.method, *(known.get(name, "-") for name in told)),
-                *("-" if means[m] is None else f"{means[m]:.3f}" for m in MEASURES),
+                *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],
             )

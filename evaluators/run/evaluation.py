@@ -9,21 +9,21 @@ asks for it again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaluators.outcomes import Outcome, trajectory_of
-from evaluators.run.journal import Journal
+from evaluators.outcomes import NO_LINE, Outcome, trajectory_of
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
-from safe_stepwise.records import FAILED, Question, Trajectory, identity
+from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.names import TRAJECTORIES
@@ -89,16 +89,52 @@ class Evaluation:
     scoring: Mapping[str, str] = field(default_factory=dict)
     """Whose rule scores a benchmark's answers, where that is not its own."""
 
-    def scorer(self, benchmark: str) -> str:
-        """The benchmark whose official scorer counts."""
-        return self.scoring.get(benchmark, benchmark)
-
     @property
     def clients(self) -> list[Client]:
         """All that may be asked, each once."""
         named = [client for setting in self.settings for client in setting.players.values()]
         named += [self.judge.client] if self.judge else []
         return list({id(client): client for client in named}.values())
+
+
+class Journal:
+    """Trajectories that ended, by key, one line each, on disk before the next one ends.
+
+    A last line that a kill tore is cut off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: dict[str, Trajectory] = {}
+        sound = 0
+        if path.exists():
+            for line in path.read_bytes().splitlines(keepends=True):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    entry = json.loads(line)
+                    self._known[entry["key"]] = trajectory_of(entry["trajectory"])
+                except NO_LINE:
+                    break  # torn, or damaged: from here on all is owed again
+                sound += len(line)
+        self._file = path.open("ab", buffering=0)
+        self._file.truncate(sound)
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory under a key, if it ended."""
+        return self._known.get(key)
+
+    def add(self, key: str, trajectory: Trajectory) -> None:
+        """Keep a trajectory."""
+        self._known[key] = trajectory
+        line = canonical_json({"key": key, "trajectory": asdict(trajectory)}) + "\n"
+        left = memoryview(line.encode("utf-8", "backslashreplace"))
+        while left:
+            left = left[self._file.write(left) :]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 @dataclass(slots=True)
@@ -137,7 +173,7 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
 
     Raises ``UserError`` for what the user can mend.
     """
-    journal = Journal(plan.output / JOURNAL, trajectory_of)
+    journal = Journal(plan.output / JOURNAL)
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)
     runs: list[Run] = []
@@ -213,7 +249,11 @@ def _outcomes(
             options=option_values(setting.options),
             question_id=question.id,
             exact_match=exact_match(trajectory.answer, question.accepted),
-            f1=f1(trajectory.answer, question.accepted, plan.scorer(question.benchmark)),
+            f1=f1(
+                trajectory.answer,
+                question.accepted,
+                plan.scoring.get(question.benchmark, question.benchmark),
+            ),
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),

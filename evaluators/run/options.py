@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -23,84 +24,6 @@ from safe_stepwise.records import Question
 
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Names of methods; specs by role; values to be tried by option, texts where a user wrote them.
-
-    Every method runs with every combination of the players and options that it has.
-    """
-
-    methods: Sequence[str]
-    players: Mapping[str, Sequence[str]]
-    options: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-
-    def settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
-        """What runs, player by player of the role that answers, method by method.
-
-        ``opened`` makes a client of a role and its spec. Raises ``UserError`` for an unknown
-        method or option, a role that nobody plays, and two players of one name.
-        """
-        methods = self.check()
-        roles = dict.fromkeys(role for method in methods for role in method.roles)
-        clients = {
-            role: [opened(role, spec) for spec in dict.fromkeys(self.players[role])]
-            for role in roles
-        }
-        for role, named in clients.items():
-            times = Counter(client.engine.name for client in named)
-            if twice := [name for name in times if times[name] > 1]:
-                raise UserError(f"two {role}s are both called {twice[0]}; evaluate one at a time")
-        places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
-        found = (
-            Setting(method, dict(zip(method.roles, players, strict=True)), options)
-            for method in methods
-            for players in product(*(clients[role] for role in method.roles))
-            for options in self._options(method)
-        )
-        return tuple(sorted(found, key=lambda s: places[id(s.players[s.method.roles[0]])]))
-
-    def refuse_symbolic(self) -> None:
-        """Raise ``UserError`` if a role is to be played by annotations, which are not there."""
-        for role, specs in self.players.items():
-            if any(spec.partition(":")[0] == "symbolic" for spec in specs):
-                raise UserError(
-                    f"{_option(role, 'symbolic')} goes by annotations, which these questions lack; "
-                    "name a model, or take questions of a benchmark"
-                )
-
-    def check(self) -> list[Method]:
-        """The methods, each once; raises as `settings` does, as far as nothing need be opened."""
-        methods = [
-            METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.methods)
-        ]
-        for method in methods:
-            for role in method.roles:
-                if not self.players.get(role):
-                    raise UserError(
-                        f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help"
-                    )
-        known = {f.name for method in methods for f in fields(options_type(method)) if f.compare}
-        for name in self.options:
-            if name not in known:
-                names = ", ".join(sorted(known)) or "none"
-                raise UserError(f"no method here has an option {name!r}; they have: {names}")
-        return methods
-
-    def _options(self, method: Method) -> Iterator[Any]:
-        kind = options_type(method)
-        types = get_type_hints(kind)
-        names = [f.name for f in fields(kind) if f.name in self.options]
-        tried = [
-            dict.fromkeys(_value(types[name], name, value) for value in self.options[name])
-            for name in names
-        ]
-        for values in product(*tried):
-            try:
-                yield kind(**dict(zip(names, values, strict=True)))
-            except ValueError as error:
-                raise UserError(f"--method {method.name}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +56,50 @@ class Options:
     in_flight: int = IN_FLIGHT
 
     @property
-    def choices(self) -> Choices:
-        """The systems to run; raises ``UserError`` for what does not go together."""
-        if self.judge is None and (self.judge_repeats > 1 or self.judge_all):
-            raise UserError("--judge-repeats and --judge-all go with a --judge SPEC; see --help")
+    def players(self) -> dict[str, list[str]]:
+        """Specs by role."""
         players = {"generator": [*self.generator], "verifier": [*self.verifier]}
         for role, spec in _named(self.player, "--player ROLE=SPEC"):
             players.setdefault(role, []).append(spec)
+        return players
+
+    @property
+    def values(self) -> dict[str, list[Any]]:
+        """The values to be tried by option, texts where a user wrote them."""
         named = ("max_steps", "max_retries", "on_exhausted", "feedback")
         values = {name: [*getattr(self, name)] for name in named if getattr(self, name)}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
-        return Choices(self.method, players, values)
+        return values
+
+    def check(self) -> list[Method]:
+        """The methods, each once; raises as `plan` does, as far as nothing need be opened."""
+        if self.judge is None and (self.judge_repeats > 1 or self.judge_all):
+            raise UserError("--judge-repeats and --judge-all go with a --judge SPEC; see --help")
+        methods = [
+            METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)
+        ]
+        for method in methods:
+            for role in method.roles:
+                if not self.players.get(role):
+                    raise UserError(
+                        f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help"
+                    )
+        known = {f.name for method in methods for f in fields(options_type(method)) if f.compare}
+        for name in self.values:
+            if name not in known:
+                names = ", ".join(sorted(known)) or "none"
+                raise UserError(f"no method here has an option {name!r}; they have: {names}")
+        return methods
+
+    def refuse_symbolic(self) -> None:
+        """Raise ``UserError`` if a role is to be played by annotations, which are not there."""
+        for role, specs in self.players.items():
+            if any(spec.partition(":")[0] == "symbolic" for spec in specs):
+                raise UserError(
+                    f"{_option(role, 'symbolic')} goes by annotations, which these questions lack; "
+                    "name a model, or take questions of a benchmark"
+                )
 
     def plan(
         self,
@@ -156,18 +111,19 @@ class Options:
     ) -> Evaluation:
         """What to run, engines opened by ``opener``; ``notes`` say where the questions come from.
 
-        Raises ``UserError``, with the option that it concerns.
+        Every method runs with every combination of the players and options that it has. Raises
+        ``UserError`` for an unknown method or option, a role that nobody plays, two players of one
+        name, and an engine that can't be opened, with the option that it concerns.
         """
-        engines: dict[str, Engine] = {}
+        opened = functools.cache(opener)
 
         def client(role: str, spec: str) -> Client:
             try:
-                engine = engines.setdefault(spec, engines.get(spec) or opener(spec))
+                return Client(opened(spec), cache, self.in_flight)
             except UserError as error:
                 raise UserError(f"--{role}: {error}") from None
-            return Client(engine, cache, self.in_flight)
 
-        settings, judge = self.choices.settings(client), None
+        settings, judge = self._settings(client), None
         if self.judge is not None:
             asked = client("judge", self.judge)
             judge = Judge(asked, skip_exact=not self.judge_all, repeats=self.judge_repeats)
@@ -180,6 +136,41 @@ class Options:
             at_once=self.at_once,
             notes={**notes, "drop_gold": self.drop_gold, "seed": self.seed},
         )
+
+    def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
+        """What runs, player by player of the role that answers, method by method."""
+        methods, players = self.check(), self.players
+        roles = dict.fromkeys(role for method in methods for role in method.roles)
+        clients = {
+            role: [opened(role, spec) for spec in dict.fromkeys(players[role])] for role in roles
+        }
+        for role, named in clients.items():
+            times = Counter(client.engine.name for client in named)
+            if twice := [name for name in times if times[name] > 1]:
+                raise UserError(f"two {role}s are both called {twice[0]}; evaluate one at a time")
+        places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
+        found = (
+            Setting(method, dict(zip(method.roles, cast, strict=True)), options)
+            for method in methods
+            for cast in product(*(clients[role] for role in method.roles))
+            for options in self._options(method)
+        )
+        return tuple(sorted(found, key=lambda s: places[id(s.players[s.method.roles[0]])]))
+
+    def _options(self, method: Method) -> Iterator[Any]:
+        kind = options_type(method)
+        types = get_type_hints(kind)
+        asked = self.values
+        names = [field.name for field in fields(kind) if field.name in asked]
+        tried = (
+            dict.fromkeys(_value(types[name], name, value) for value in asked[name])
+            for name in names
+        )
+        for values in product(*tried):
+            try:
+                yield kind(**dict(zip(names, values, strict=True)))
+            except ValueError as error:
+                raise UserError(f"--method {method.name}: {error}") from None
 
 
 def _named(texts: Sequence[str], form: str) -> list[tuple[str, str]]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
+from evaluators.comparison.scores import METRICS
+from evaluators.comparison.systems import values_by_name
+from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Asked, Outcome, statistics_of
 from evaluators.run.evaluation import Evaluation, Run, by_benchmark, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, identity
-from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
-ALL, AVERAGE = "all", "average"
-"""Over all questions alike, and the mean of the benchmarks (SAFE v1, Table 3)."""
-MEASURES = ("exact_match", "f1", "accuracy")
+ALL = "all"
+"""Over all questions alike; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
 
 
 def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
-    """Write trajectories and questions; returns the results, for `finish` to write.
+    """Write trajectories and questions; returns the results, to be written when all else is.
 
     Those are the settings, and each run's scores by benchmark and over all. While the other files
     change there is no ``results.json``.
@@ -43,22 +44,17 @@ def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def finish(plan: Evaluation, found: Mapping[str, Any]) -> None:
-    """Write ``results.json``: all else is written."""
-    text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    write_atomically(plan.output / RESULTS, text.encode())
-
-
 def settings_of(plan: Evaluation) -> dict[str, Any]:
     """All that decides on a run's results, addresses left out."""
     judge = plan.judge
+    options = [option_values(setting.options) for setting in plan.settings]
     return {
         **plan.notes,
         "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
         "questions_sha256": identity([identity(question) for question in plan.questions]),
         "methods": list(dict.fromkeys(setting.method.name for setting in plan.settings)),
-        "players": _values(setting.names for setting in plan.settings),
-        "options": _values(option_values(setting.options) for setting in plan.settings),
+        "players": values_by_name(item for s in plan.settings for item in s.names.items()),
+        "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.engine.name if judge else None,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
@@ -69,15 +65,6 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         },
         "code_sha256": code_of(plan.settings),
     }
-
-
-def _values(settings: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """By name, all values that any setting has."""
-    found: dict[str, dict[Any, None]] = {}
-    for setting in settings:
-        for name, value in setting.items():
-            found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
 
 
 def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
@@ -93,9 +80,7 @@ def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
         "benchmarks": benchmarks,
-        AVERAGE: {
-            measure: _mean([b[measure] for b in benchmarks.values()]) for measure in MEASURES
-        },
+        AVERAGE: {metric: _mean([b[metric] for b in benchmarks.values()]) for metric in METRICS},
         ALL: scores(run.outcomes, roles),
     }
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Literal
 
 import safe_stepwise
-from evaluators.comparison.systems import System, names, notable
+from evaluators.comparison.systems import System, known_first, names, notable
 from evaluators.outcomes import (
+    GIVE,
     Asked,
     Outcome,
     read_outcomes,
@@ -75,7 +76,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "settings": _settings(folder),
         "has_questions": (folder / QUESTIONS).exists(),
         "roles": _roles(roles),
-        "labels": _ordered(labels - {"", CORRECT}),
+        "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
         "questions": [asked.get(key) or _question(Asked(*key, "", (), ())) for key in questions],
         "runs": runs,
@@ -84,16 +85,10 @@ def traces(folder: Path) -> dict[str, Any]:
 
 def _check(folder: Path) -> None:
     if not folder.is_dir():
-        raise UserError(
-            f"{folder}: no such folder; give the --output of python -m scripts.evaluate_stepwise"
-        )
+        raise UserError(f"{folder}: no such folder; {GIVE}")
     if not (folder / TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = (
-            "the evaluation has not ended; run the same command again"
-            if begun
-            else "give the --output of python -m scripts.evaluate_stepwise"
-        )
+        mend = "the evaluation has not ended; run the same command again" if begun else GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
@@ -152,9 +147,8 @@ def _systems(
 
 def _roles(roles: Mapping[System, set[str]]) -> list[str]:
     """All who were asked, those who answer first."""
-    answering = [role for system in roles for role, _ in system.players[:1]]
-    asked = set().union(*roles.values())
-    return [role for role in dict.fromkeys([*answering, *sorted(asked)]) if role in asked]
+    answering = dict.fromkeys(role for system in roles for role, _ in system.players[:1])
+    return known_first(set().union(*roles.values()), answering)
 
 
 def _question(asked: Asked) -> dict[str, Any]:
@@ -240,9 +234,3 @@ def _fate(attempt: Attempt, outcome: Outcome) -> str:
         return "rejected"
     broke_off = run.stop_reason == FAILED and attempt is run.attempts[-1]
     return "not verified: the request failed" if broke_off else "not accepted"
-
-
-def _ordered(labels: Iterable[str]) -> list[str]:
-    """Labels in the taxonomy's order, then those that are none of it."""
-    known = [entry.name for entry in TAXONOMY]
-    return sorted(labels, key=lambda label: (known.index(label) if label in known else 99, label))

@@ -28,6 +28,7 @@ percentiles of a bootstrap over questions, as the rows of a question are not ind
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -184,9 +185,8 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
         return Agreement(0, left_out, None, None)
     equal = sum(x == y for x, y in read)
     # Times n squared, in whole numbers, so that equal verdicts give exactly 1.
-    by_chance = sum(
-        sum(x == label for x, _ in read) * sum(y == label for _, y in read) for label in LABELS
-    )
+    ones, others = (Counter(said) for said in zip(*read, strict=True))
+    by_chance = sum(times * others[label] for label, times in ones.items())
     kappa = None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
     return Agreement(n, left_out, equal / n, kappa)
 
@@ -194,8 +194,8 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
 def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:
     """Per question: rows by gold label and outcome; erroneous trajectories, those of them that are
     right, correct ones, those of them that are right."""
-    every: list[Judged | Walk] = [*judged, *walks]
-    keys = sorted({(one.benchmark, one.question) for one in every})
+    rows_of = {(row.benchmark, row.question) for row in judged}
+    keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}
     confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
     located = np.zeros((len(keys), 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,19 @@ def files(
         f"{CONFUSION}.csv": confusion_csv(first["confusion"]),
         f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first)),
     }
+    rows = {case.asked for case in cases}
     for run in runs:
         if not run.is_constant:
             suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
-            made[f"{VERDICTS}{suffix}.jsonl"] = _lines(verdict_lines(run, cases))
-            made[f"{PREFIXES}{suffix}.jsonl"] = _lines(prefix_lines(run, cases))
+            made[f"{VERDICTS}{suffix}.jsonl"] = _lines(
+                _line(run, case.asked, id=case.id, gold=case.gold) for case in cases
+            )
+            # Steps that were asked of for trajectories alone.
+            made[f"{PREFIXES}{suffix}.jsonl"] = _lines(
+                _line(run, asked, steps=[*map(format_step, asked.steps)], gold=CORRECT)
+                for asked in run.replies
+                if asked not in rows
+            )
     return made
 
 
@@ -92,21 +100,8 @@ def write(output: Path, made: Mapping[str, bytes]) -> None:
         raise cannot_write(output, error) from None
 
 
-def verdict_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
-    """A JSON object a row: its id and gold label, what was said, the raw reply."""
-    for case in cases:
-        yield _line(run, case.asked, id=case.id, gold=case.gold)
-
-
-def prefix_lines(run: Run, cases: Sequence[StepCase]) -> Iterator[str]:
-    """The same of the steps that were asked of for trajectories alone, none of them a row."""
-    rows = {case.asked for case in cases}
-    for asked in run.replies:
-        if asked not in rows:
-            yield _line(run, asked, steps=[*map(format_step, asked.steps)], gold=CORRECT)
-
-
 def _line(run: Run, asked: Asked, **about: Any) -> str:
+    """A JSON object: what is known of a step, what was said of it, the raw reply."""
     reply = run.replies[asked]
     return canonical_json(
         {
@@ -133,6 +128,6 @@ def _type(score: Score) -> dict[str, Any]:
     }
 
 
-def _lines(lines: Iterator[str]) -> bytes:
+def _lines(lines: Iterable[str]) -> bytes:
     # Half a surrogate pair, which a broken reply may hold, becomes its escape.
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,10 +92,9 @@ def about(folder: Path, split: str) -> dict[str, Any]:
     Raises ``UserError`` if the folder is no such set.
     """
     files = split_files(folder, split)
-    told: dict[str, Any] = {}
     record = folder / STEPS_RECORD
     try:
-        told = json.loads(record.read_bytes()) if record.is_file() else {}
+        told: dict[str, Any] = json.loads(record.read_bytes()) if record.is_file() else {}
     except (OSError, ValueError) as error:
         raise UserError(f"{record}: cannot be read ({error}); make or pull it anew") from None
     return {
@@ -120,14 +121,12 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
     cases: list[StepCase] = []
-    for file in split_files(folder, split):
-        for row in _rows(file, COLUMNS):
-            if limit is not None and len(cases) == limit:
-                return cases
-            try:
-                cases.append(_case(row))
-            except (StepError, IndexError, TypeError) as error:
-                raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
+    files = split_files(folder, split)
+    for file, row in islice(((f, row) for f in files for row in _rows(f, COLUMNS)), limit):
+        try:
+            cases.append(_case(row))
+        except (StepError, IndexError, TypeError) as error:
+            raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -139,20 +138,17 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
 def majority(folder: Path, split: str = TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
-    counts = dict.fromkeys(range(len(LABELS)), 0)
-    for file in split_files(folder, split):
-        for row in _rows(file, ("error_type",)):
-            counts[row["error_type"]] += 1
-    if not any(counts.values()):
-        return None
-    return LABELS[max(counts, key=lambda label: (counts[label], -label))]
+    rows = (row for file in split_files(folder, split) for row in _rows(file, ("error_type",)))
+    counts = Counter(row["error_type"] for row in rows)
+    return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
+def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Asked, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds.
+    too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
+    after ``max_tokens`` (None: as the loop asks).
     """
     wanted: dict[tuple[str, str], dict[Asked, Question]] = {}
     for case in cases:
@@ -160,19 +156,9 @@ def requests(cases: Iterable[StepCase]) -> dict[Asked, Request]:
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps)
+        asked: _request(question, asked.steps, max_tokens)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
-    }
-
-
-def shortened(asked: Mapping[Asked, Request], tokens: int | None) -> Mapping[Asked, Request]:
-    """The requests, their replies cut after so many tokens (None: as the loop asks)."""
-    if tokens is None:
-        return asked
-    return {
-        key: replace(request, sampling=replace(request.sampling, max_tokens=tokens))
-        for key, request in asked.items()
     }
 
 
@@ -193,10 +179,12 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
     return found
 
 
-def _request(question: Question, steps: tuple[Step, ...]) -> Request:
+def _request(question: Question, steps: tuple[Step, ...], max_tokens: int | None) -> Request:
     *previous, step = steps
     request = verifier_request(question.question, question.passages, previous, step)
-    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
+    sampling = replace(request.sampling, max_tokens=max_tokens or request.sampling.max_tokens)
+    scene = Scene(question, previous=tuple(previous), step=step)
+    return replace(request, sampling=sampling, scene=scene)
 
 
 def _case(row: Mapping[str, Any]) -> StepCase:
