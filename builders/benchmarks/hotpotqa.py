@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builders.benchmarks import fields
+from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Passage, Question, SupportingFact
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import sentencex
 
-from builders.benchmarks import fields
+from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, Passage, Question
 

@@ -27,8 +27,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from builders.benchmarks import fields
 from builders.benchmarks.hotpotqa import annotated_question
+from builders.work import fields
 from safe_stepwise.records import Question, Triple
 
 NAME = "2wikimultihopqa"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from builders.benchmarks import fields as read
 from builders.synthetic.world import NAME
+from builders.work import fields as read
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, NoiseType, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.codec import question_row

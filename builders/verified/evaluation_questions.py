@@ -24,10 +24,11 @@ from typing import Any, TypeVar
 import pyarrow.parquet as pq
 
 from builders import synthetic
-from builders.benchmarks import BENCHMARKS, fields, looks_like, parse_row, sources
+from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import (
     Hop,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.safe import NO_VERIFICATION, SAFE, SELF_VERIFICATION
+from safe_stepwise.methods.no_verification import NO_VERIFICATION
+from safe_stepwise.methods.safe import SAFE
+from safe_stepwise.methods.self_verification import SELF_VERIFICATION
 
 METHODS: dict[str, Method] = {
     method.name: method for method in (NO_VERIFICATION, SELF_VERIFICATION, SAFE)

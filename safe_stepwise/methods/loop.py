@@ -21,7 +21,7 @@ rejection like any other. Without a verifier nobody searches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -165,6 +165,30 @@ def is_unread(attempt: Attempt) -> bool:
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
     """The attempts without the last call for an answer, which is no try at a step."""
     return tuple(attempt for attempt in trajectory.attempts if attempt.state != FINAL_ANSWER)
+
+
+GENERATE = ("loop/generate", "loop/final_answer")
+VERIFY = ("loop/verify",)
+"""Prompts of the two roles."""
+
+
+@dataclass
+class Stepwise:
+    """The loop with the player of ``judged_by`` as verifier, or without one."""
+
+    name: str
+    title: str
+    roles: tuple[str, ...] = (GENERATOR,)
+    prompts: tuple[str, ...] = GENERATE + VERIFY
+    judged_by: str | None = GENERATOR
+    options = Limits
+
+    async def answer(
+        self, question: Question, clients: Mapping[str, Client], options: Limits
+    ) -> Trajectory:
+        """Everything that was done to answer one question."""
+        verifier = clients[self.judged_by] if self.judged_by else None
+        return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
 
 @dataclass(slots=True)
