@@ -104,7 +104,6 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._known: dict[str, Trajectory] = {}
         sound = 0
         if path.exists():
