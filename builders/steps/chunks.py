@@ -13,9 +13,9 @@ import pyarrow as pa
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow, row_of
 from builders.work.shards import Annotator, read_shard
-from safe_stepwise.records import Feedback, Label, Question, Step, identity
+from safe_stepwise.records import Label, Question, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
@@ -139,14 +139,7 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
         questions = [question_of(question) for question in content["questions"]]
         for id_, row in zip(part["ids"], content["rows"], strict=True):
             if id_ in ids:
-                yield StepRow(
-                    questions[row["question"]],
-                    tuple(Step(**step) for step in row["previous"]),
-                    Step(**row["step"]),
-                    Feedback(**row["feedback"]),
-                    row["origin"],
-                    row["teacher"],
-                )
+                yield row_of(questions[row["question"]], row)
 
 
 def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
@@ -154,17 +147,7 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
     questions = list(dict.fromkeys(row.question for row in rows))
     return {
         "questions": [asdict(question) for question in questions],
-        "rows": [
-            {
-                "question": questions.index(row.question),
-                "previous": [asdict(step) for step in row.previous],
-                "step": asdict(row.step),
-                "feedback": asdict(row.feedback),
-                "origin": row.origin,
-                "teacher": row.teacher,
-            }
-            for row in rows
-        ],
+        "rows": [{"question": questions.index(row.question), **row.content} for row in rows],
     }
 
 

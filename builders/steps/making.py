@@ -52,7 +52,7 @@ class AnnotationsMaker:
             verdicts = checked(checker, steps)
         except (PlanError, TrajectoryError) as error:
             kind = "no plan: " if isinstance(error, PlanError) else ""
-            return Made((), (refusal(question, f"{kind}{error}"),))
+            return Made((), (Refused.of(question, f"{kind}{error}"),))
         rows = ideal_rows(question, steps, verdicts, self.name)
         injected, refused = inject(checker, steps, self.seed, self.name)
         missing = without_evidence(checker, steps, self.seed, self.name)
@@ -67,8 +67,3 @@ def ideal_rows(
         StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
         for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
     ]
-
-
-def refusal(question: Question, reason: str, text: str = "") -> Refused:
-    """A question without an ideal trajectory."""
-    return Refused(question.benchmark, question.id, "", None, reason, text)

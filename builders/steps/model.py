@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.making import ideal_rows, refusal
+from builders.steps.making import ideal_rows
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.replies import (
     StepRefused,
@@ -142,7 +142,7 @@ class ModelMaker:
             try:
                 checker = Checker(question, label.reasoning_path, label.knowledge_graph)
             except PlanError as error:
-                return Made((), (refusal(question, f"no plan: {error}"),))
+                return Made((), (Refused.of(question, f"no plan: {error}"),))
         try:
             return await _Asking(self, question, checker, replies).make(label)
         except Exception as error:
@@ -179,7 +179,7 @@ class _Asking:
         try:
             steps, verdicts = await self._trajectory(label)
         except _NotKept as error:
-            return Made((), (refusal(self.question, str(error), error.text),))
+            return Made((), (Refused.of(self.question, str(error), error.text),))
         rows = ideal_rows(self.question, steps, verdicts, self.name)
         possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
