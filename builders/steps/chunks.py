@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -92,8 +93,7 @@ class StepChunk:
         Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
         is not valid is a `Refused`, not an error.
         """
-        pairs, refused = _pairs(self)
-        asked = [pair for pair in pairs if pair[1].reasoning_path or self.unverifiable]
+        asked, refused = _pairs(self)
         refined, strangers = _refined(self, [question for question, _ in asked])
         refused += strangers
         candidates, passing, content = [], [], []
@@ -164,9 +164,10 @@ def _pairs(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused
         except ValueError as error:
             refused.append(Refused(chunk.benchmark, row["id"], "", None, str(error)))
             continue
-        pairs.append((question, label))
-        if not (label.reasoning_path or chunk.unverifiable):
-            refused.append(Refused(chunk.benchmark, row["id"], "", None, NO_PATH))
+        if label.reasoning_path or chunk.unverifiable:
+            pairs.append((question, label))
+        else:
+            refused.append(Refused.of(question, NO_PATH))
     return pairs, refused
 
 
@@ -193,7 +194,7 @@ def _refined(
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
     """The rows that can be published, each once, without those of which two labels are claimed."""
     sound: dict[str, StepRow] = {}
-    labels: dict[Any, set[str]] = {}
+    labels: defaultdict[Any, set[str]] = defaultdict(set)
     refused = []
     for row in rows:
         try:
@@ -206,7 +207,7 @@ def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
             refused.append(refused_row(row, "the same row again"))
             continue
         sound[id_] = row
-        labels.setdefault(_asked(row), set()).add(row.feedback.error_type)
+        labels[_asked(row)].add(row.feedback.error_type)
     kept = []
     for row in sound.values():
         said = labels[_asked(row)]
@@ -224,11 +225,6 @@ def _asked(row: StepRow) -> Any:
 def refused_row(row: StepRow, reason: str) -> Refused:
     """The refusal of a whole row."""
     question, step = row.question, row.step
-    return Refused(
-        question.benchmark,
-        question.id,
-        row.feedback.error_type if row.origin != IDEAL else "",
-        step.number,
-        " ".join(reason.split()),
-        step.text,
-    )
+    meant = row.feedback.error_type if row.origin != IDEAL else ""
+    said = " ".join(reason.split())
+    return Refused(question.benchmark, question.id, meant, step.number, said, step.text)
