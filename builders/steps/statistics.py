@@ -94,11 +94,6 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
     }
 
 
-def builds_of(builds: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the record keeps of the verified set's own records."""
-    return [{name: build[name] for name in OF_A_BUILD} for build in builds]
-
-
 def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
     """Three rows for a card: an ideal one, two injected ones of different types."""
     ideal = [row for row in rows if row.origin == IDEAL and row.step.kind != "Final Answer"]
