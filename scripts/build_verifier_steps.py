@@ -12,9 +12,9 @@ from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
-from builders.steps.choice import known_maker
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
+from builders.steps.model import known_maker
 from builders.steps.summary import summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
 from cards import verifier_steps as card

@@ -13,8 +13,7 @@ from pathlib import Path
 from builders.benchmarks import BENCHMARKS
 from builders.steps.mining import Refinement
 from builders.steps.refined import REFINED, STATISTICS
-from builders.steps.refinement import refine
-from builders.steps.relabelling import ANNOTATIONS
+from builders.steps.refinement import ANNOTATIONS, refine
 from builders.steps.summary import mining
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client

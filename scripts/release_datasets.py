@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.build import build as build_steps
-from builders.steps.choice import known_maker
 from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
+from builders.steps.model import known_maker
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build

@@ -6,6 +6,7 @@ chosen, split by groups of questions, written beside the work and swapped in who
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rows import StepRow
-from builders.steps.statistics import StepStatistics, builds_of, counted, examples
+from builders.steps.statistics import OF_A_BUILD, StepStatistics, counted, examples
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import folders, publishing
@@ -131,7 +132,7 @@ def _write(
         shortfalls=chosen.shortfalls,
         groups=groups,
         lengths=lengths,
-        verified=builds_of(verified.of(plan.benchmarks)),
+        verified=[{n: b[n] for n in OF_A_BUILD} for b in verified.of(plan.benchmarks)],
         files=files,
         examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
@@ -204,22 +205,19 @@ def _files(
     files: dict[str, dict[str, SplitFiles]] = {}
     for config in CONFIGS:
         columns = config_features(config)
+        form: Callable[[StepRow], dict[str, Any]] = prompt_completion_row
+        if config != PROMPT_COMPLETION:
+            form = functools.partial(step_row, incomplete_evidence=config == MISSING)
         source = by_config[MISSING if config == MISSING else STEPS]
         files[config] = {}
         for split, part in source.items():
             writer = SplitWriter(folder / config, split, columns)
             # A row group at a time, as prompts repeat a question's passages in each row.
             for start in range(0, len(part), 1_000):
-                content = [_columns(config, row) for row in part[start : start + 1_000]]
+                content = [form(row) for row in part[start : start + 1_000]]
                 writer.add(pa.Table.from_pylist(content, schema=columns.arrow_schema))
             files[config][split] = writer.close()
     return files
-
-
-def _columns(config: str, row: StepRow) -> dict[str, Any]:
-    if config == PROMPT_COMPLETION:
-        return prompt_completion_row(row)
-    return step_row(row, incomplete_evidence=config == MISSING)
 
 
 def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,9 +14,9 @@ import pyarrow as pa
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
 from builders.steps.questions import prepared
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow, row_of
 from builders.work.shards import Annotator, read_shard
-from safe_stepwise.records import Feedback, Label, Question, Step, identity
+from safe_stepwise.records import Label, Question, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
@@ -92,8 +93,7 @@ class StepChunk:
         Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
         is not valid is a `Refused`, not an error.
         """
-        pairs, refused = _pairs(self)
-        asked = [pair for pair in pairs if pair[1].reasoning_path or self.unverifiable]
+        asked, refused = _pairs(self)
         refined, strangers = _refined(self, [question for question, _ in asked])
         refused += strangers
         candidates, passing, content = [], [], []
@@ -139,14 +139,7 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
         questions = [question_of(question) for question in content["questions"]]
         for id_, row in zip(part["ids"], content["rows"], strict=True):
             if id_ in ids:
-                yield StepRow(
-                    questions[row["question"]],
-                    tuple(Step(**step) for step in row["previous"]),
-                    Step(**row["step"]),
-                    Feedback(**row["feedback"]),
-                    row["origin"],
-                    row["teacher"],
-                )
+                yield row_of(questions[row["question"]], row)
 
 
 def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
@@ -154,17 +147,7 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
     questions = list(dict.fromkeys(row.question for row in rows))
     return {
         "questions": [asdict(question) for question in questions],
-        "rows": [
-            {
-                "question": questions.index(row.question),
-                "previous": [asdict(step) for step in row.previous],
-                "step": asdict(row.step),
-                "feedback": asdict(row.feedback),
-                "origin": row.origin,
-                "teacher": row.teacher,
-            }
-            for row in rows
-        ],
+        "rows": [{"question": questions.index(row.question), **row.content} for row in rows],
     }
 
 
@@ -181,9 +164,10 @@ def _pairs(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused
         except ValueError as error:
             refused.append(Refused(chunk.benchmark, row["id"], "", None, str(error)))
             continue
-        pairs.append((question, label))
-        if not (label.reasoning_path or chunk.unverifiable):
-            refused.append(Refused(chunk.benchmark, row["id"], "", None, NO_PATH))
+        if label.reasoning_path or chunk.unverifiable:
+            pairs.append((question, label))
+        else:
+            refused.append(Refused.of(question, NO_PATH))
     return pairs, refused
 
 
@@ -210,7 +194,7 @@ def _refined(
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
     """The rows that can be published, each once, without those of which two labels are claimed."""
     sound: dict[str, StepRow] = {}
-    labels: dict[Any, set[str]] = {}
+    labels: defaultdict[Any, set[str]] = defaultdict(set)
     refused = []
     for row in rows:
         try:
@@ -223,7 +207,7 @@ def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
             refused.append(refused_row(row, "the same row again"))
             continue
         sound[id_] = row
-        labels.setdefault(_asked(row), set()).add(row.feedback.error_type)
+        labels[_asked(row)].add(row.feedback.error_type)
     kept = []
     for row in sound.values():
         said = labels[_asked(row)]
@@ -241,11 +225,6 @@ def _asked(row: StepRow) -> Any:
 def refused_row(row: StepRow, reason: str) -> Refused:
     """The refusal of a whole row."""
     question, step = row.question, row.step
-    return Refused(
-        question.benchmark,
-        question.id,
-        row.feedback.error_type if row.origin != IDEAL else "",
-        step.number,
-        " ".join(reason.split()),
-        step.text,
-    )
+    meant = row.feedback.error_type if row.origin != IDEAL else ""
+    said = " ".join(reason.split())
+    return Refused(question.benchmark, question.id, meant, step.number, said, step.text)

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from builders.steps import leakage
 from builders.steps.chunks import (
     CHUNK_QUESTIONS,
     NOT_IN_POOL,
@@ -21,14 +20,13 @@ from builders.steps.chunks import (
     refused_row,
 )
 from builders.steps.composition import Candidate, Composition
-from builders.steps.questions import VerifiedSet, evaluation_questions, rows, splits_of
+from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Engine, Standing, results
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
@@ -89,7 +87,7 @@ class Found:
 def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) -> None:
     """Run all chunks; fills ``found`` as it goes, and the work folder's ``refused.jsonl``."""
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
-    near = _near_evaluation(verified)
+    near = near_evaluation(verified)
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
     jobs = functools.partial(_jobs, plan, verified, maker, refined)
@@ -108,21 +106,6 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
         for row in left:
             lines.write(_refuse(refused_row(row, NOT_IN_POOL), found))
     _check_outcome(plan, maker, found)
-
-
-def _near_evaluation(verified: VerifiedSet) -> Callable[[StepChunk, Mapping[str, Any]], bool]:
-    """Whether a row is one of the evaluation sample, or nearly."""
-    evaluated = list(evaluation_questions(verified))
-    ids = {question_key(question.benchmark, question.id) for question in evaluated}
-    index = leakage.Index(map(leakage.document, evaluated))
-
-    def near(chunk: StepChunk, row: Mapping[str, Any]) -> bool:
-        if not evaluated or question_key(chunk.benchmark, row["id"]) in ids:
-            return bool(evaluated)
-        question = question_of(row, benchmark=chunk.benchmark, split=chunk.split)
-        return index.near(leakage.document(question))
-
-    return near
 
 
 def _total(plan: StepsBuild, verified: VerifiedSet) -> int:
@@ -206,12 +189,12 @@ def _again(chunk: StepChunk, known: set[str]) -> list[Refused]:
 def _count(
     chunk: StepChunk,
     made: MadeSteps,
-    near: Callable[[StepChunk, Mapping[str, Any]], bool],
+    near: Callable[[str, str, dict[str, Any]], bool],
     again: set[str],
     found: Found,
 ) -> None:
     name = chunk.benchmark
-    kept_out = {row["id"] for row in chunk.rows if near(chunk, row)}
+    kept_out = {row["id"] for row in chunk.rows if near(name, chunk.split, row)}
     found.seen[name] += len(chunk.rows) - len(again)
     found.passing[name] += len(set(made.passing) - again)
     found.kept_questions[name] += len(kept_out - again)

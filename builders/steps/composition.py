@@ -141,23 +141,19 @@ class _Share:
 def _shares(
     pools: Mapping[str, Sequence[Candidate]], composition: Composition
 ) -> dict[str, _Share]:
-    names = sorted(pools)
+    questions: dict[str, int] = {}
     if composition.per_benchmark is not None:
         rows = {name: n for name, (n, _) in sorted(composition.per_benchmark.items())}
-        questions: dict[str, int] = {n: q for n, (_, q) in composition.per_benchmark.items()}
+        questions = {name: q for name, (_, q) in composition.per_benchmark.items()}
     else:
-        rows = fill(composition.rows, {name: len(pools[name]) for name in names})
-        there = {name: len({c.question for c in pools[name]}) for name in names}
-        room = {name: min(there[name], rows[name]) for name in names}
-        questions = fill(composition.questions or 0, room)
-        _check_enough(composition.questions, sum(room.values()))
+        rows = fill(composition.rows, {name: len(pools[name]) for name in sorted(pools)})
+        if composition.questions is not None:
+            room = {n: min(len({c.question for c in pools[n]}), rows[n]) for n in rows}
+            questions = fill(composition.questions, room)
+            _check_enough(composition.questions, sum(room.values()))
     ideal = _split(round(composition.ideal * composition.rows), rows)
     given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
-    named = composition.questions is not None or composition.per_benchmark is not None
-    return {
-        name: _Share(rows[name], questions[name] if named else None, ideal[name], given[name])
-        for name in rows
-    }
+    return {n: _Share(rows[n], questions.get(n), ideal[n], given[n]) for n in rows}
 
 
 def _refined(
@@ -189,20 +185,17 @@ def _choose(
 ) -> tuple[list[Candidate], dict[str, int]]:
     """One benchmark's rows from a pool in the order of the draw, and what it fell short of."""
     short: dict[str, int] = {}
+    kept, of = pool, ""
     if share.questions is not None:
-        names = {c.question for c in pool}
-        if len(names) < share.questions:
-            short["questions"] = share.questions - len(names)
-        drawn = _draw_questions(pool, share, seed)
+        lacking = share.questions - len({c.question for c in pool})
+        if lacking > 0:
+            short["questions"] = lacking
+        drawn, of = _draw_questions(pool, share, seed), f" of {share.questions:,} questions"
         kept = [c for c in pool if c.question in drawn]
-    else:
-        kept = pool
     if len(kept) < share.rows:
         raise UserError(
-            f"{benchmark}: {share.rows:,} rows are wanted"
-            + (f" of {share.questions:,} questions" if share.questions is not None else "")
-            + f", but only {len(kept):,} could be made; ask for fewer rows, or give it more "
-            "verified questions"
+            f"{benchmark}: {share.rows:,} rows are wanted{of}, but only {len(kept):,} could be "
+            "made; ask for fewer rows, or give it more verified questions"
         )
     quota = _quota(share, Counter(c.row_class for c in kept))
     picked = _pick(kept, quota, share.questions is not None)
@@ -216,8 +209,8 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
     for candidate in pool:
         rows[candidate.question][candidate.row_class] += 1
     names = sorted(rows, key=lambda name: rank(seed, name))
-    quota = _quota(share, Counter(c.row_class for c in pool))
     supply = Counter(c.row_class for c in pool)
+    quota = _quota(share, supply)
     drawn: dict[str, None] = {}
     for row_class in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         have = sum(rows[name][row_class] for name in drawn)
@@ -318,8 +311,8 @@ def _check_questions(where: str, rows: int, questions: int | None) -> None:
         raise UserError(f"{where}{questions} questions: each needs a row, and there are {rows}")
 
 
-def _check_enough(wanted: int | None, there: int) -> None:
-    if wanted is not None and there < wanted:
+def _check_enough(wanted: int, there: int) -> None:
+    if there < wanted:
         raise UserError(
             f"{wanted:,} questions are wanted, but only {there:,} have a row; ask for fewer, "
             "or give it more verified questions"

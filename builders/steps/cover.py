@@ -45,28 +45,17 @@ def _path(
     if direct:
         # The class with most room keeps the rare ones free for questions without a choice.
         return [("", max(direct, key=lambda name: (left[name], name)))]
-    came: dict[str, tuple[str, str]] = {}
-    queue = deque(dict.fromkeys(wanted))
-    seen = set(queue)
+    queue = deque((name, [("", name)]) for name in dict.fromkeys(wanted))
+    seen = set(wanted)
     while queue:
-        name = queue.popleft()
+        name, moves = queue.popleft()
         for mover in members[name]:
             for other in options[mover]:
                 if other in seen:
                     continue
                 seen.add(other)
-                came[other] = (mover, name)
+                further = [*moves, (mover, other)]
                 if left[other] > 0:
-                    return _back(came, other)
-                queue.append(other)
+                    return further
+                queue.append((other, further))
     return None
-
-
-def _back(came: Mapping[str, tuple[str, str]], last: str) -> list[tuple[str, str]]:
-    moves = []
-    at = last
-    while at in came:
-        mover, previous = came[at]
-        moves.append((mover, at))
-        at = previous
-    return [("", at), *reversed(moves)]

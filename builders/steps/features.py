@@ -17,10 +17,16 @@ Row = dict[str, Any]
 
 
 def config_features(config: str) -> Any:
-    """The `datasets.Features` of a config; of ``missing_evidence`` with the twelfth label."""
-    if config == PROMPT_COMPLETION:
-        return prompt_completion_features()
-    return step_features(incomplete_evidence=config == MISSING)
+    """The `datasets.Features` of a config; of ``missing_evidence`` with the twelfth label.
+
+    ``prompt_completion`` is TRL's conversational form, and the row's id.
+    """
+    from datasets import Features, List, Value
+
+    if config != PROMPT_COMPLETION:
+        return step_features(incomplete_evidence=config == MISSING)
+    turns = List({"role": Value("string"), "content": Value("string")})
+    return Features({"id": Value("string"), "prompt": turns, "completion": turns})
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:
@@ -48,14 +54,6 @@ def step_features(incomplete_evidence: bool = False) -> Any:
             "teacher": text,
         }
     )
-
-
-def prompt_completion_features() -> Any:
-    """The `datasets.Features` of TRL's conversational prompt-completion form, and the row's id."""
-    from datasets import Features, List, Value
-
-    turns = List({"role": Value("string"), "content": Value("string")})
-    return Features({"id": Value("string"), "prompt": turns, "completion": turns})
 
 
 def categories(incomplete_evidence: bool = False) -> tuple[str, ...]:

@@ -7,21 +7,16 @@ two labels differ is a hard case. What the checker can't judge teaches nothing: 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
-from builders.steps import leakage
-from builders.steps.cases import Case, Pattern
-from builders.steps.questions import (
-    VerifiedSet,
-    evaluation_questions,
-    prepared,
-    rows,
-    splits_of,
-)
+from builders.steps.questions import VerifiedSet, near_evaluation, prepared, rows, splits_of
+from builders.steps.rows import StepRow
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.client import Client, requests
@@ -34,8 +29,7 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
-from safe_stepwise.records import Trajectory
-from safe_stepwise.store.codec import question_of
+from safe_stepwise.records import Feedback, Question, Step, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
 
@@ -56,6 +50,35 @@ class Refinement:
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
+
+
+class Pattern(NamedTuple):
+    """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
+
+    verifier: str
+    checker: str
+    step_kind: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A step on which verifier and checker differ; ``found`` is the checker's verdict."""
+
+    question: Question
+    previous: tuple[Step, ...]
+    step: Step
+    found: Feedback
+    pattern: Pattern
+
+    @property
+    def id(self) -> str:
+        """Of the row that the checker's verdict would make of it."""
+        return self.row(self.found, "").id
+
+    def row(self, feedback: Feedback, teacher: str) -> StepRow:
+        """The row with somebody's verdict."""
+        return StepRow(self.question, self.previous, self.step, feedback, "refined", teacher)
 
 
 @dataclass(slots=True)
@@ -119,15 +142,21 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined) -> None:
             mined.cases.append(Case(checker.question, previous, step, found, pattern))
 
 
+def in_turn(cases: Iterable[Case]) -> list[Case]:
+    """One case of each pattern, then another of each, and so on: rare ones come soon enough."""
+    clusters: dict[Pattern, list[Case]] = {}
+    for case in cases:
+        clusters.setdefault(case.pattern, []).append(case)
+    rounds = zip_longest(*(clusters[pattern] for pattern in sorted(clusters)))
+    return [case for one in rounds for case in one if case is not None]
+
+
 def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterator[Checker]:
     """The checkers of training questions that the evaluation knows nothing like."""
-    evaluated = list(evaluation_questions(verified))
-    index = leakage.Index(map(leakage.document, evaluated))
-    known = {(question.benchmark, question.id) for question in evaluated}
+    near = near_evaluation(verified)
     for benchmark, pool in _pools(plan, verified).items():
         for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
-            whole = question_of(row, benchmark=benchmark, split=TRAIN)
-            if (benchmark, row["id"]) in known or index.near(leakage.document(whole)):
+            if near(benchmark, TRAIN, row):
                 mined.questions["kept out"] += 1
                 continue
             try:

@@ -17,8 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.making import ideal_rows, refusal
-from builders.steps.missing_evidence import without_evidence
+from builders.steps.making import AnnotationsMaker, ideal_rows, without_evidence
 from builders.steps.replies import (
     StepRefused,
     as_step,
@@ -31,6 +30,7 @@ from builders.steps.replies import (
 from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
 from builders.steps.trajectories import TrajectoryError, checked, trusted
+from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
@@ -38,6 +38,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
 from safe_stepwise.engines.client import Client, requests_and_tokens
+from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
@@ -142,12 +143,37 @@ class ModelMaker:
             try:
                 checker = Checker(question, label.reasoning_path, label.knowledge_graph)
             except PlanError as error:
-                return Made((), (refusal(question, f"no plan: {error}"),))
+                return Made((), (Refused.of(question, f"no plan: {error}"),))
         try:
             return await _Asking(self, question, checker, replies).make(label)
         except Exception as error:
             error.add_note(f"while making steps of question {question.id!r}")
             raise
+
+
+def known_maker(
+    teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, where: str = "--teacher"
+) -> AnnotationsMaker | ModelMaker:
+    """The maker of steps that goes with teachers of benchmarks.
+
+    Raises ``UserError``, which begins with ``where``, if there is none: ``unverifiable`` questions
+    want a model, which is taken at its word, and a symbolic one writes no steps.
+    """
+    model = teachers if isinstance(teachers, LLMTeachers) else None
+    spec = model.spec if model else "annotations"
+    symbolic = spec.partition(":")[0] == "symbolic"
+    if unverifiable and (symbolic or model is None):
+        raise UserError(
+            f"{where} {spec}: an unverifiable question has no path to write steps of; name a "
+            "model, as openai:MODEL@http://HOST:8000/v1"
+        )
+    if model is None:
+        return AnnotationsMaker(seed)
+    if symbolic:
+        raise UserError(
+            f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"
+        )
+    return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
 _COUNTING = threading.Lock()
@@ -179,7 +205,7 @@ class _Asking:
         try:
             steps, verdicts = await self._trajectory(label)
         except _NotKept as error:
-            return Made((), (refusal(self.question, str(error), error.text),))
+            return Made((), (Refused.of(self.question, str(error), error.text),))
         rows = ideal_rows(self.question, steps, verdicts, self.name)
         possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)

@@ -7,9 +7,8 @@ error that was meant is for `injection` to find out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from builders.steps.wrong_values import wrong_values
@@ -36,6 +35,10 @@ class Proposal:
     kind: StepKind
 
 
+_Draft = tuple[str, StepKind, Mapping[str, object]]
+"""A way of going wrong, of which there are wordings, and the values that stand in them."""
+
+
 class Injector:
     """Proposes erroneous steps in the places of the ideal ones of a plan."""
 
@@ -46,219 +49,163 @@ class Injector:
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Steps meant to have an error of that type at a position (from 1)."""
-        functions: dict[str, Callable[[int], Iterator[Proposal]]] = {
-            "Overthinking": self.overthinking,
-            "Off-topic": self.off_topic,
-            "Redundancy": self.redundancy,
-            "Inefficiency": self.inefficiency,
-            "Contradictory": self.contradictory,
-            "Unsupported": self.unsupported,
-            "Information Miss": self.information_miss,
-            "Premature Attribution": self.premature_attribution,
-            "Logical Fallacy": self.logical_fallacy,
-            "Wrong Conclusion": self.wrong_conclusion,
+        if error_type == "Wrong Conclusion":  # another answer, or one before any is reached
+            for answer in self._wrong_answers(position):
+                yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
+            return
+        for way, kind, values in self._drafts(error_type, position):
+            options = self.words[error_type][way]
+            said = options[self._choice(position, error_type + way) % len(options)]
+            for name, value in values.items():
+                said = said.replace("{" + name + "}", str(value))
+            if "{" not in said:
+                yield Proposal(said[:1].upper() + said[1:], kind)
+
+    def _drafts(self, error_type: str, position: int) -> Iterable[_Draft]:
+        """Ways of making an error, none where it can't stand at a position."""
+        items = self.plan.items
+        item = items[position - 1] if position <= len(items) else None
+        # Once the answer is reached no more need be read.
+        reached = item is None or (position == len(items) and self.plan.kind == "sequential")
+        fact, derived = (item, None) if item and item.triples else (None, item)
+        drafts: dict[str, Iterable[_Draft]] = {
+            "Overthinking": self._overthinking(position) if reached else (),
+            "Off-topic": () if reached else self._off_topic(position),
+            "Redundancy": () if reached else self._redundancy(position),
+            "Inefficiency": self._inefficiency(item) if item else (),
+            "Contradictory": self._contradictory(fact, position) if fact else (),
+            "Unsupported": self._unsupported(fact, position) if fact else (),
+            "Information Miss": self._information_miss(fact) if fact else (),
+            "Premature Attribution": self._premature_attribution(fact, position) if fact else (),
+            "Logical Fallacy": self._logical_fallacy(derived, position) if derived else (),
         }
-        return functions[error_type](position)
+        return drafts[error_type]
 
     # ------------------------------------------------------------------------------- procedural
 
-    def overthinking(self, position: int) -> Iterator[Proposal]:
+    def _overthinking(self, position: int) -> Iterator[_Draft]:
         """Reading or deriving on once the answer is reached."""
-        last = len(self.plan.items)
-        if not self._reached(position):
-            return
-        facts = [n + 1 for n in self.plan.facts]
-        if position > last and self._choice(position, "way") % 3 == 0:
-            told = {"steps": steps_named(facts), "answer": self.question.answer}
-            yield from self._say("Overthinking", "deriving_on", position, "Logical", **told)
+        if position > len(self.plan.items) and self._choice(position, "way") % 3 == 0:
+            steps = steps_named([n + 1 for n in self.plan.facts])
+            yield "deriving_on", "Logical", {"steps": steps, "answer": self.question.answer}
         for number, sentence in self._asides(gold=True):
-            values = {"n": number, "sentence": sentence}
-            yield from self._say("Overthinking", "reading_on", position, "Attribution", **values)
+            yield "reading_on", "Attribution", {"n": number, "sentence": sentence}
 
-    def off_topic(self, position: int) -> Iterator[Proposal]:
+    def _off_topic(self, position: int) -> Iterator[_Draft]:
         """A true sentence of a passage that the question has no use for."""
-        if self._reached(position):
-            return
         for number, sentence in self._asides(gold=self._choice(position, "gold") % 4 == 0):
-            values = {"n": number, "sentence": sentence}
-            yield from self._say("Off-topic", "elsewhere", position, "Attribution", **values)
+            yield "elsewhere", "Attribution", {"n": number, "sentence": sentence}
 
-    def redundancy(self, position: int) -> Iterator[Proposal]:
+    def _redundancy(self, position: int) -> Iterator[_Draft]:
         """A fact of an earlier step once more."""
-        if self._reached(position):
-            return
         earlier = [n for n in self.plan.facts if n < position - 1]
         for place in self._shuffled(earlier, position, "earlier"):
             item = self.plan.items[place]
-            kind: StepKind = "Attribution"
-            if item.sentence is not None:
-                values = {"k": place + 1, "n": item.passage, "sentence": self._sentence(item)}
-                yield from self._say("Redundancy", "quoted", position, kind, **values)
-            else:
-                claim = state(item.triples, self._choice(position, "claim"))
-                values = {"k": place + 1, "n": item.passage, "claim": claim}
-                yield from self._say("Redundancy", "repeated", position, kind, **values)
+            way = "repeated" if item.sentence is None else "quoted"
+            told = self._told(item, self._choice(position, "claim"))
+            yield way, "Attribution", {"k": place + 1, **told}
 
-    def inefficiency(self, position: int) -> Iterator[Proposal]:
+    def _inefficiency(self, item: Item) -> Iterator[_Draft]:
         """Words about the work instead of a fact or a deduction."""
-        if position > len(self.plan.items):
-            return
-        item = self.plan.items[position - 1]
         if item.triples and item.sentence is None:
             way = "asked" if is_free(item.triples[0]) else "announced"
-            what = sought(item, self.passages)
-            yield from self._say("Inefficiency", way, position, item.kind, what=what)
-        yield from self._say("Inefficiency", "vague", position, item.kind)
+            yield way, item.kind, {"what": sought(item, self.passages)}
+        yield "vague", item.kind, {}
 
     # ------------------------------------------------------------------------------- attribution
 
-    def contradictory(self, position: int) -> Iterator[Proposal]:
+    def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
         """Another value than the one the passage gives, from the other passages if it can be."""
-        item = self._fact(position)
-        if item is None:
-            return
         value = self.claims.value_of(item)
         for wrong in wrong_values(self.question, item, value, self._choice(position, "wrong")):
             if item.sentence is not None:
                 told = re.sub(re.escape(value), wrong.replace("\\", ""), self._sentence(item))
-                values = {"n": item.passage, "sentence": told}
-                yield from self._say(
-                    "Contradictory", "misquoted", position, "Attribution", **values
-                )
+                yield "misquoted", "Attribution", {"n": item.passage, "sentence": told}
             else:
                 triples = [Triple(t.head, t.relation, wrong) for t in item.triples]
                 claim = state(triples, self._choice(position, "claim"))
-                values = {"n": item.passage, "claim": claim}
-                yield from self._say(
-                    "Contradictory", "other_value", position, "Attribution", **values
-                )
+                yield "other_value", "Attribution", {"n": item.passage, "claim": claim}
 
-    def unsupported(self, position: int) -> Iterator[Proposal]:
+    def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
         """A claim that the passage, or all passages, lack: three ways, in turn."""
-        item = self._fact(position)
-        if item is None:
-            return
         ways = [self._other_passage, self._invented, self._other_relation]
         for way in self._shuffled(ways, position, "unsupported"):
             yield from way(item, position)
 
-    def _other_passage(self, item: Item, position: int) -> Iterator[Proposal]:
+    def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         others = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
+        way = "other_passage" if item.sentence is None else "misquoted_source"
         for number in self._shuffled(others, position, "passage")[:2]:
-            told = item.sentence is not None
-            way = "misquoted_source" if told else "other_passage"
-            said = self._sentence(item) if told else state(item.triples, position)
-            values = {"n": number, "claim": said, "sentence": said}
-            yield from self._say("Unsupported", way, position, "Attribution", **values)
+            yield way, "Attribution", {**self._told(item, position), "n": number}
 
-    def _invented(self, item: Item, position: int) -> Iterator[Proposal]:
-        values = {"n": item.passage, "h": without_qualifier(self._subject(item))}
-        yield from self._say("Unsupported", "invented", position, "Attribution", **values)
+    def _invented(self, item: Item, position: int) -> Iterator[_Draft]:
+        subject = without_qualifier(self._subject(item))
+        yield "invented", "Attribution", {"n": item.passage, "h": subject}
 
-    def _other_relation(self, item: Item, position: int) -> Iterator[Proposal]:
+    def _other_relation(self, item: Item, position: int) -> Iterator[_Draft]:
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
             return
         for name in self._shuffled(_SWAPS.get(triple.relation, ()), position, "relation"):
             claim = state([Triple(triple.head, name, triple.tail)], position)
-            values = {"n": item.passage, "claim": claim}
-            yield from self._say("Unsupported", "other_relation", position, "Attribution", **values)
+            yield "other_relation", "Attribution", {"n": item.passage, "claim": claim}
 
-    def information_miss(self, position: int) -> Iterator[Proposal]:
+    def _information_miss(self, item: Item) -> Iterator[_Draft]:
         """A fact that is there, declared absent."""
-        item = self._fact(position)
-        if item is None:
-            return
         way = "not_there"
         if item.sentence is not None:
             way = "nothing_about"
         elif is_free(item.triples[0]):
             way = "no_answer"
-        values = {"n": item.passage, "what": sought(item, self.passages)}
-        yield from self._say("Information Miss", way, position, "Attribution", **values)
+        yield way, "Attribution", {"n": item.passage, "what": sought(item, self.passages)}
 
-    def premature_attribution(self, position: int) -> Iterator[Proposal]:
+    def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """A later fact before what ties its entity to the question."""
-        item = self._fact(position)
-        if item is None:
-            return
-        place = position - 1
-        later = [n for n in self.plan.facts if place in self.plan.items[n].uses]
+        later = [n for n in self.plan.facts if position - 1 in self.plan.items[n].uses]
         for use in self._shuffled(later, position, "later"):
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
-            if ahead.sentence is not None:
-                way, values = "quoted_ahead", {"sentence": self._sentence(ahead)}
-            else:
-                way, values = "ahead", {"claim": state(ahead.triples, position)}
-            values = {**values, "n": ahead.passage}
-            yield from self._say("Premature Attribution", way, position, "Attribution", **values)
+            way = "ahead" if ahead.sentence is None else "quoted_ahead"
+            yield way, "Attribution", self._told(ahead, position)
 
-    def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[Proposal]:
+    def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
         first, second = item.triples[0], ahead.triples[0]
         nouns = is_noun(first.relation) and is_noun(second.relation)
         joined = normal_name(first.tail) == normal_name(second.head)
         if item.sentence is None and nouns and joined and self._choice(position, "by") % 2:
-            values = {"relation": second.relation, "first": first.relation, "entity": first.head}
-            yield from self._say(
-                "Premature Attribution",
-                "bypassing",
-                position,
-                "Attribution",
-                n=ahead.passage,
-                t=second.tail,
-                **values,
-            )
+            of = {"relation": second.relation, "first": first.relation, "entity": first.head}
+            yield "bypassing", "Attribution", {"n": ahead.passage, "t": second.tail, **of}
 
-    # ---------------------------------------------------------------------------- logic, answer
+    # ------------------------------------------------------------------------------------- logic
 
-    def logical_fallacy(self, position: int) -> Iterator[Proposal]:
+    def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
         """A deduction that the earlier steps do not give."""
-        if position > len(self.plan.items) or self.plan.items[position - 1].triples:
-            return
-        item = self.plan.items[position - 1]
         steps = steps_named([use + 1 for use in item.uses])
         if item.derivation == "life span":
-            yield from self._false_count(item, steps, position)
+            span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
+            off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
+            years = span.years + off if span.years + off > 0 else span.years + 13
+            yield "false_count", "Logical", {"steps": steps, "h": span.head, "t": years}
             return
-        ordered = self.plan.operation in _ORDERS and len(self.plan.sides) == 2
-        if ordered and self._choice(position, "order") % 2:
-            yield from self._false_order(steps, position)
-        way = "wrong_end" if self.plan.kind == "sequential" else "wrong_result"
-        facts = steps_named([n + 1 for n in self.plan.facts])
-        for answer in self._wrong_answers(position):
-            values = {"steps": facts if way == "wrong_end" else steps, "answer": answer}
-            yield from self._say("Logical Fallacy", way, position, "Logical", **values)
-
-    def _false_count(self, item: Item, steps: str, position: int) -> Iterator[Proposal]:
-        span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
-        off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
-        years = span.years + off if span.years + off > 0 else span.years + 13
-        values = {"steps": steps, "h": span.head, "t": years}
-        yield from self._say("Logical Fallacy", "false_count", position, "Logical", **values)
-
-    def _false_order(self, steps: str, position: int) -> Iterator[Proposal]:
-        """Both values rightly named, their order turned, and the wrong side for an answer."""
-        operation = self.plan.operation
-        assert operation is not None
-        values = [f"{side.values[0]}" for side in self.plan.sides]
-        rivals = [side.entity for side in self.plan.sides]
         wrong = self._wrong_answers(position)
-        if not wrong or self.plan.kind == "calculated comparison":
-            return
-        at = next(
-            (n for n, r in enumerate(rivals) if normal_name(r) == normal_name(wrong[0])), None
-        )
-        if at is None:
-            return
-        a, b = values[at], values[1 - at]
-        said = {"steps": steps, "a": a, "b": b, "order": _ORDERS[operation], "answer": wrong[0]}
-        yield from self._say("Logical Fallacy", "false_order", position, "Logical", **said)
+        if wrong and self._choice(position, "order") % 2:
+            yield from self._false_order(steps, wrong[0])
+        way = "wrong_result"
+        if self.plan.kind == "sequential":
+            way, steps = "wrong_end", steps_named([n + 1 for n in self.plan.facts])
+        for answer in wrong:
+            yield way, "Logical", {"steps": steps, "answer": answer}
 
-    def wrong_conclusion(self, position: int) -> Iterator[Proposal]:
-        """An answer other than the one reached, or before one is."""
-        for answer in self._wrong_answers(position):
-            yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
+    def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
+        """Both values rightly named, their order turned, and the wrong side for an answer."""
+        order, sides = _ORDERS.get(self.plan.operation or ""), self.plan.sides
+        if order is None or len(sides) != 2 or self.plan.kind == "calculated comparison":
+            return
+        for ours, other in (sides, sides[::-1]):
+            if normal_name(ours.entity) == normal_name(wrong):
+                said = {"steps": steps, "a": ours.values[0], "b": other.values[0]}
+                yield "false_order", "Logical", {**said, "order": order, "answer": wrong}
+                return
 
     def _wrong_answers(self, position: int) -> list[str]:
         """What could be mistaken for the answer: the other side, or what lies on the way."""
@@ -277,20 +224,13 @@ class Injector:
 
     # ---------------------------------------------------------------------------------- helpers
 
-    def _reached(self, position: int) -> bool:
-        """Whether the steps before a position reach the answer, so that no more need be read."""
-        last = len(self.plan.items)
-        return position > last or (position == last and self.plan.kind == "sequential")
-
-    def _fact(self, position: int) -> Item | None:
-        """The fact that the ideal step at a position reads, if it reads one."""
-        if position > len(self.plan.items):
-            return None
-        item = self.plan.items[position - 1]
-        return item if item.triples else None
-
     def _subject(self, item: Item) -> str:
         return item.page(self.passages).title if item.sentence is not None else item.triples[0].head
+
+    def _told(self, item: Item, choice: int) -> dict[str, object]:
+        """A fact as a step would tell it, as a claim or in its passage's own words."""
+        said = state(item.triples, choice) if item.sentence is None else self._sentence(item)
+        return {"n": item.passage, "claim": said, "sentence": said}
 
     def _sentence(self, item: Item) -> str:
         """A fact's sentence as a step would quote it, without the citation."""
@@ -298,11 +238,6 @@ class Injector:
         assert item.sentence is not None
         page = item.page(self.passages)
         return quoted(page, item.passage, item.sentence, self.claims.value_of(item))
-
-    @cached_property
-    def _needed(self) -> frozenset[tuple[int | None, int | None]]:
-        facts = [self.plan.items[n] for n in self.plan.facts]
-        return frozenset((t.passage, t.sentence) for item in facts for t in item.triples)
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Sentences that no fact needs, nearest to the question's words first, one a passage."""
@@ -321,17 +256,6 @@ class Injector:
                 found.append((-len(asked & content_words(told)), number, told))
         found.sort()
         return [(number, told) for _, number, told in found]
-
-    def _say(
-        self, error_type: str, way: str, position: int, kind: StepKind, **values: object
-    ) -> Iterator[Proposal]:
-        """One wording of a way of going wrong."""
-        options = self.words[error_type][way]
-        said = options[self._choice(position, error_type + way) % len(options)]
-        for name, value in values.items():
-            said = said.replace("{" + name + "}", str(value))
-        if "{" not in said:
-            yield Proposal(said[:1].upper() + said[1:], kind)
 
     def _choice(self, position: int, purpose: str) -> int:
         return choice_for(self._seed, str(position), purpose)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
@@ -118,6 +119,20 @@ def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
         for file in parquet_files(verified.folder, benchmark + EVAL):
             for row in pq.read_table(file).to_pylist():
                 yield question_of(row, benchmark=benchmark, split=VALIDATION)
+
+
+def near_evaluation(verified: VerifiedSet) -> Callable[[str, str, Row], bool]:
+    """Whether a row of a benchmark and split is one of an evaluation sample, or nearly."""
+    evaluated = list(evaluation_questions(verified))
+    ids = {(question.benchmark, question.id) for question in evaluated}
+    index = leakage.Index(map(leakage.document, evaluated))
+
+    def near(benchmark: str, split: str, row: Row) -> bool:
+        if not evaluated or (benchmark, row["id"]) in ids:
+            return bool(evaluated)
+        return index.near(leakage.document(question_of(row, benchmark=benchmark, split=split)))
+
+    return near
 
 
 def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question, Label]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from builders.steps.features import check_row
-from builders.steps.rows import StepRow
+from builders.steps.rows import StepRow, row_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Feedback, Step, canonical_json
+from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of, question_row
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -24,11 +23,7 @@ def line_of(row: StepRow) -> str:
         "benchmark": row.question.benchmark,
         "split": row.question.split,
         "question": question_row(row.question),
-        "previous": [asdict(step) for step in row.previous],
-        "step": asdict(row.step),
-        "feedback": asdict(row.feedback),
-        "origin": row.origin,
-        "teacher": row.teacher,
+        **row.content,
     }
     return canonical_json(content) + "\n"
 
@@ -85,11 +80,5 @@ def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
 def _row_of(content: Mapping[str, Any]) -> StepRow:
     if content["origin"] != "refined":
         raise ValueError(f"origin {content['origin']!r}")
-    return StepRow(
-        question_of(content["question"], benchmark=content["benchmark"], split=content["split"]),
-        tuple(Step(**step) for step in content["previous"]),
-        Step(**content["step"]),
-        Feedback(**content["feedback"]),
-        "refined",
-        content["teacher"],
-    )
+    where = {"benchmark": content["benchmark"], "split": content["split"]}
+    return row_of(question_of(content["question"], **where), content)

@@ -1,7 +1,7 @@
 """Refinement: where a verifier errs on steps that a generator really takes (SAFE v1, section 3.3).
 
-Hard cases are mined from the loop's trajectories (`mining`), clustered by error pattern, relabelled
-by a teacher (`relabelling`), and written as rows with origin ``refined`` (`refined`).
+Hard cases are mined from the loop's trajectories (`mining`), taken from the error patterns in turn,
+relabelled by a teacher, and written as rows with origin ``refined`` (`refined`).
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
-from builders.steps.mining import Mined, Refinement, mine
+from builders.steps.features import check_row
+from builders.steps.mining import Case, Mined, Refinement, in_turn, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
-from builders.steps.relabelling import relabelled, teacher_name
 from builders.steps.rows import Refused, StepRow
+from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
+from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.loop import Limits
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.records import Feedback
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import TRAIN
+
+ANNOTATIONS = "annotations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +98,62 @@ async def _work(
         for client in clients:
             await client.engine.check()
         mined = await mine(plan, verified, generator, verifier)
-        return mined, await relabelled(mined.cases, teacher, plan.rows)
+        return mined, await _relabelled(mined.cases, teacher, plan.rows)
     finally:
         for client in clients:
             await client.engine.close()
+
+
+async def _relabelled(
+    cases: Sequence[Case], teacher: Client | None, wanted: int
+) -> list[StepRow | Refused]:
+    """Up to ``wanted`` rows, from the patterns in turn, and the cases that gave none."""
+    made: list[StepRow | Refused] = []
+    left = iter(in_turn(cases))
+    missing = wanted
+    while missing and (batch := list(islice(left, missing))):
+        # A teacher's request fails, is cached and retried on its own, so a batch may be large.
+        made += await asyncio.gather(*(_relabel(case, teacher) for case in batch))
+        missing = wanted - sum(isinstance(one, StepRow) for one in made)
+    return made
+
+
+async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:
+    """The row of a case: with the checker's verdict, or a teacher's that agrees with it."""
+    try:
+        feedback = case.found if teacher is None else await _verdict(case, teacher)
+    except EngineError as error:
+        return _refused(case, f"the teacher gave no reply: {error}")
+    except FeedbackError as error:
+        return _refused(case, f"the teacher's reply cannot be read: {error}")
+    if feedback.error_type != case.found.error_type:
+        return _refused(case, f"teacher and checker differ: {feedback.error_type}")
+    row = case.row(feedback, _teacher_name(teacher))
+    try:
+        check_row(row)
+        line_of(row).encode()
+    except ValueError as error:
+        return _refused(case, f"not a valid row: {error}")
+    return row
+
+
+async def _verdict(case: Case, teacher: Client) -> Feedback:
+    q = case.question
+    request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
+    asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
+    return parse_feedback((await teacher.ask(asked)).text)
+
+
+def _refused(case: Case, reason: str) -> Refused:
+    q, label = case.question, case.found.error_type
+    return Refused(q.benchmark, q.id, label, case.step.number, reason, case.step.text)
+
+
+def _teacher_name(teacher: Client | None) -> str:
+    """What lands in the ``teacher`` column."""
+    if teacher is None:
+        return ANNOTATIONS
+    return f"{teacher.engine.name} prompts {verifying.prompt_digest()[:12]}"
 
 
 def _statistics(
@@ -112,7 +171,7 @@ def _statistics(
         seed=plan.seed,
         generator=generator.engine.name,
         verifier=verifier.engine.name,
-        teacher=teacher_name(teacher),
+        teacher=_teacher_name(teacher),
         simulated=any(client.engine.simulated for client in clients if client is not None),
         limits=plan.limits,
         limit=plan.limit,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from safe_stepwise.records import Feedback, Question, Step, identity
 from safe_stepwise.store.names import Origin
@@ -30,6 +32,29 @@ class StepRow:
         said = [q.benchmark, q.id, [s.text for s in self.previous], self.step.text]
         return identity([*said, self.feedback.error_type])[:32]
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """All but the question as plain objects, which `row_of` reads."""
+        return {
+            "previous": [asdict(step) for step in self.previous],
+            "step": asdict(self.step),
+            "feedback": asdict(self.feedback),
+            "origin": self.origin,
+            "teacher": self.teacher,
+        }
+
+
+def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
+    """The row of a question with this `StepRow.content`, which may have more keys."""
+    return StepRow(
+        question,
+        tuple(Step(**step) for step in content["previous"]),
+        Step(**content["step"]),
+        Feedback(**content["feedback"]),
+        content["origin"],
+        content["teacher"],
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -45,6 +70,11 @@ class Refused:
     position: int | None
     reason: str
     text: str = ""
+
+    @classmethod
+    def of(cls, question: Question, reason: str, text: str = "") -> Refused:
+        """A question without an ideal trajectory."""
+        return cls(question.benchmark, question.id, "", None, reason, text)
 
 
 @dataclass(frozen=True, slots=True)

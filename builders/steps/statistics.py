@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,26 +79,19 @@ class StepStatistics:
 def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
     """The counts of the chosen rows, given by split, as fields of `StepStatistics`."""
     everything = [row for split in rows.values() for row in split]
+    by_benchmark = _grouped(everything, lambda row: row.question.benchmark)
+    by_position = _grouped(everything, lambda row: row.step.number)
     return {
-        "rows": len(everything),
-        "questions": _questions(everything),
-        "splits": {
-            split: {"rows": len(part), "questions": _questions(part)}
-            for split, part in rows.items()
-        },
+        **_sizes(everything),
+        "splits": {split: _sizes(part) for split, part in rows.items()},
         "benchmarks": {
-            benchmark: {"rows": len(part), "questions": _questions(part), **_by_origin(part)}
-            for benchmark, part in _by_benchmark(everything).items()
+            benchmark: {**_sizes(part), **_by_origin(part)}
+            for benchmark, part in by_benchmark.items()
         },
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
-        "positions": _positions(everything),
+        "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
     }
-
-
-def builds_of(builds: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the record keeps of the verified set's own records."""
-    return [{name: build[name] for name in OF_A_BUILD} for build in builds]
 
 
 def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
@@ -109,17 +102,15 @@ def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
     other = [r for r in injected if category(_type(r)) != category(_type(first[0]))] or [
         r for r in injected if _type(r) != _type(first[0])
     ]
-    return [_example(row) for row in (*(ideal[:1] or rows[:1]), *first, *other[:1])]
-
-
-def _example(row: StepRow) -> dict[str, Any]:
-    columns = step_row(row)
-    named = {
-        "error_type": _type(row),
-        "error_category": category(_type(row)),
-        "origin": row.origin,
-    }
-    return {**columns, **named}
+    return [
+        {
+            **step_row(row),
+            "error_type": _type(row),
+            "error_category": category(_type(row)),
+            "origin": row.origin,
+        }
+        for row in (*(ideal[:1] or rows[:1]), *first, *other[:1])
+    ]
 
 
 def _types(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, dict[str, dict[str, int]]]:
@@ -137,27 +128,21 @@ def _types(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, dict[str, dict[st
     }
 
 
-def _positions(rows: Sequence[StepRow]) -> dict[str, dict[str, int]]:
-    by_position: dict[int, list[StepRow]] = defaultdict(list)
+def _grouped(rows: Iterable[StepRow], key: Callable[[StepRow], Any]) -> dict[Any, list[StepRow]]:
+    found: dict[Any, list[StepRow]] = defaultdict(list)
     for row in rows:
-        by_position[row.step.number].append(row)
-    return {str(number): _by_origin(by_position[number]) for number in sorted(by_position)}
-
-
-def _by_benchmark(rows: Sequence[StepRow]) -> dict[str, list[StepRow]]:
-    found: dict[str, list[StepRow]] = defaultdict(list)
-    for row in rows:
-        found[row.question.benchmark].append(row)
+        found[key(row)].append(row)
     return dict(sorted(found.items()))
+
+
+def _sizes(rows: Sequence[StepRow]) -> dict[str, int]:
+    questions = {(row.question.benchmark, row.question.id) for row in rows}
+    return {"rows": len(rows), "questions": len(questions)}
 
 
 def _by_origin(rows: Sequence[StepRow]) -> dict[str, int]:
     counts = Counter(row.origin for row in rows)
     return {origin: counts[origin] for origin in ORIGINS}
-
-
-def _questions(rows: Sequence[StepRow]) -> int:
-    return len({(row.question.benchmark, row.question.id) for row in rows})
 
 
 def _type(row: StepRow) -> str:

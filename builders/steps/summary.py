@@ -21,12 +21,7 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
     """What was made, where it is, how to open it."""
     header = ("benchmark", "rows", "questions", "ideal", "injected", "refined", "tried", "passing")
     rows = [
-        (
-            name,
-            *(b[column] for column in header[1:6]),
-            made.trajectories[name]["questions"],
-            made.trajectories[name]["passing"],
-        )
+        (name, *(b[column] for column in header[1:6]), *made.trajectories[name].values())
         for name, b in made.benchmarks.items()
     ]
     names = list(made.benchmarks)
@@ -63,29 +58,14 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
 
 def counts(made: StepStatistics) -> dict[str, Any]:
     """What a release's lock says of the set."""
-    return {
-        "rows": made.rows,
-        "questions": made.questions,
-        "splits": made.splits,
-        "origins": made.origins,
-    }
+    return {name: getattr(made, name) for name in ("rows", "questions", "splits", "origins")}
 
 
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
     header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
     clusters = [
-        (
-            c["verifier"],
-            c["checker"],
-            c["step_kind"],
-            c["plan"],
-            c["disagreements"],
-            c["checked"],
-            f"{c['mining_rate']:.1%}",
-            c["rows"],
-        )
-        for c in found.clusters
+        tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters
     ]
     counts = ", ".join(
         f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()]

@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.choice import known_maker
 from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker as Maker
-from builders.steps.model import injection_request, trajectory_request
+from builders.steps.model import injection_request, known_maker, trajectory_request
 from builders.steps.replies import (
     StepRefused,
     as_step,

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.steps import mining
-from builders.steps.cases import Case, Pattern, in_turn
-from builders.steps.mining import Refinement
+from builders.steps import questions
+from builders.steps.mining import Case, Pattern, Refinement, in_turn
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import RefinementStatistics, refine
@@ -136,7 +135,7 @@ def test_nothing_like_the_evaluation_is_mined(
     """The same question under another id counts, too."""
     drawn = [checker.question for checker in checkers(verified)]
     copies = [replace(drawn[0], id="another"), drawn[1]]
-    monkeypatch.setattr(mining, "evaluation_questions", lambda _: iter(copies))
+    monkeypatch.setattr(questions, "evaluation_questions", lambda _: iter(copies))
     found = run(verified, tmp_path)
     assert found.questions["kept out"] >= 2
     kept = {drawn[0].id, drawn[1].id}
