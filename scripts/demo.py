@@ -16,7 +16,7 @@ from releases.opened import open_all, opened_rows
 from releases.parts import read_lock
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
 from safe_stepwise.store.tables import table
-from scripts.cli import command, cores, run
+from scripts.cli import FOLDER, command, cores, run
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
@@ -30,9 +30,7 @@ def main(arguments: Sequence[str]) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     parser = command("demo", (__doc__ or "").partition("\n")[0])
     default = ROOT / "build" / "demo"
-    parser.add_argument(
-        "--output", type=Path, default=default, metavar="DIR", help="default build/demo"
-    )
+    parser.add_argument("--output", **FOLDER, default=default, help="default build/demo")
     output: Path = parser.parse_args(arguments).output
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)

@@ -29,9 +29,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     add = parser.add_argument
     add("release", type=Path, metavar="DIR", help="made by scripts.regenerate")
-    add(
-        "--namespace", required=True, metavar="NS", help="the user or organization to publish under"
-    )
+    owner = "the user or organization to publish under"
+    add("--namespace", required=True, metavar="NS", help=owner)
     add("--push", action="store_true", help="write to the Hub")
     add("--private", action="store_true", help="make new repos and the collection private")
     options = parser.parse_args(arguments)
