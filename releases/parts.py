@@ -17,15 +17,7 @@ from typing import Any
 from releases.manifest import Manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import (
-    ADAPTER,
-    DATASETS,
-    LOCK,
-    README,
-    REPORT,
-    SPACE,
-    VERIFIER_STEPS,
-)
+from safe_stepwise.store.names import ADAPTER, DATASETS, LOCK, README, REPORT, SPACE, VERIFIER_STEPS
 
 FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
 """What a release is made of, and locked."""

@@ -21,7 +21,7 @@ from scripts.train_verifier import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
-from trainers.merging import merge
+from trainers.lora import merge
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
 from trainers.rows.verifier import open_rows

@@ -15,8 +15,7 @@ from tqdm import tqdm
 from releases.checks import check_release
 from releases.folder import Release, read_release
 from releases.hub import access
-from releases.plan import plan_release
-from releases.preview import dry_run
+from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run

@@ -24,7 +24,7 @@ from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
 from builders.verified.statistics import Evaluation, Kind, Source, Statistics, libraries
-from builders.work import folders, publishing
+from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.errors import UserError
@@ -97,7 +97,7 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
 def _publish(plan: Build, release: Path) -> None:
     """Everything is written: put it in place, and only then forget the work."""
     for name in DATASETS:
-        folders.swap_in(release / name / "merged", plan.output / name)
+        publishing.swap_in(release / name / "merged", plan.output / name)
     _publish_rejects(plan)
     shutil.rmtree(release)
     if not plan.keep_work:
@@ -211,7 +211,7 @@ def _without(table: pa.Table, dropped: frozenset[int]) -> pa.Table:
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
     """Lay this build over what the output folder has, in ``DATASET/merged``."""
     merged, name = dataset / "merged", dataset.name
-    folders.link_tree(plan.output / name, merged)
+    publishing.link_tree(plan.output / name, merged)
     for config, split in _splits(plan, name).items():
         for old in parquet_files(merged, config, split):
             old.unlink()

@@ -29,14 +29,7 @@ from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.records import (
-    Hop,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-    identity,
-)
+from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files

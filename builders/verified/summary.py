@@ -8,7 +8,7 @@ from typing import Any
 
 from builders.verified.collect import Build, source_of
 from builders.verified.statistics import Statistics
-from builders.work.folders import read_statistics
+from builders.work.publishing import read_statistics
 from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
 from safe_stepwise.store.tables import table
 
