@@ -75,22 +75,15 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
     return lines
 
 
+def _counted(made: Statistics) -> tuple[int, ...]:
+    unverifiable = sum(made.unverifiable.values())
+    return made.rows, made.verified, unverifiable, made.unparsed, made.rejected
+
+
 def overview(made: Sequence[Statistics]) -> str:
     """Several builds as a table, a line each."""
     header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
-    rows = [
-        (
-            s.benchmark,
-            s.split,
-            s.rows,
-            s.verified,
-            sum(s.unverifiable.values()),
-            s.unparsed,
-            s.rejected,
-        )
-        for s in made
-    ]
-    return table([header, *rows])
+    return table([header, *((s.benchmark, s.split, *_counted(s)) for s in made)])
 
 
 def counts(made: Sequence[Statistics]) -> dict[str, Any]:
