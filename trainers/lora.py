@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Weights, one_line
-from safe_stepwise.errors import UserError
+from safe_stepwise.engines.weights import Weights, loading
 from trainers.config import Recipe
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -73,11 +72,9 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     where = {"revision": base.commit, "trust_remote_code": False}
-    try:
+    with loading(adapter, f"cannot be merged into {base}"):
         model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **where)
         merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except Exception as error:  # whatever safetensors, torch or peft raise
-        raise UserError(f"{adapter}: cannot be merged into {base} ({one_line(error)})") from None
     half = folder.with_name(f".{folder.name}.{os.getpid()}")
     dtype = AutoConfig.from_pretrained(base.place, **where).dtype
     merged.to(dtype or torch.float32).save_pretrained(half)
