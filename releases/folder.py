@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import (
     ADAPTER,
     DATASETS,
@@ -48,8 +49,7 @@ class LocalFile:
         """Hexadecimal, of the content."""
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
-        with self.content.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()
+        return sha256_of(self.content)
 
     @cached_property
     def git_oid(self) -> str:

@@ -6,7 +6,6 @@ folder of its own, so that nothing it opens can come from anywhere but the Hub.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 
 from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, Artifact, walk
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 _LOST = "loaded back and compared: "
@@ -98,11 +98,7 @@ def _compare(asked: Mapping[str, Any]) -> int:
     folder = Path(
         snapshot_download(asked["repo"], repo_type=asked["kind"], revision=asked["commit"])
     )
-    found = {}
-    for name in walk(folder):
-        with (folder / name).open("rb") as content:
-            found[name] = hashlib.file_digest(content, "sha256").hexdigest()
-    found.pop(KEPT, None)
+    found = {name: sha256_of(folder / name) for name in walk(folder) if name != KEPT}
     for name in sorted({*found, *asked["files"]}):
         if found.get(name) != asked["files"].get(name):
             raise SystemExit(f"{asked['repo']}: {name} came back otherwise than it was pushed")

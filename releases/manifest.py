@@ -191,9 +191,7 @@ def _build(values: Any, where: str, known: Known) -> BuildEntry:
 
 def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known) -> StepsEntry:
     where = "verifier_steps."
-    if isinstance(values, dict):
-        values.setdefault("max_length", known.max_length)
-    entry = _entry(StepsEntry, values, where)
+    entry = _entry(StepsEntry, values, where, max_length=known.max_length)
     if entry.per_benchmark is not None:
         parts: dict[str, tuple[int, int]] = {}
         for name, part in entry.per_benchmark.items():
@@ -230,9 +228,7 @@ def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
 
 
 def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
-    if isinstance(values, dict):
-        values.setdefault("methods", list(METHODS))
-    entry = _entry(EvaluationEntry, values, "evaluation.")
+    entry = _entry(EvaluationEntry, values, "evaluation.", methods=list(METHODS))
     for role in ("generator", "verifier", "judge"):
         if (spec := getattr(entry, role)) is not None:
             _check_spec(spec, f"evaluation.{role}", adapter is not None, known)
@@ -254,8 +250,9 @@ def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:
         raise UserError(f"{where}: {error}") from None
 
 
-def _entry(cls: type[_Entry], values: Any, where: str) -> _Entry:
-    """A part of the manifest by the fields of its class."""
+def _entry(cls: type[_Entry], values: Any, where: str, **unsaid: Any) -> _Entry:
+    """A part of the manifest by the fields of its class; ``unsaid`` are values it need not say."""
+    values = {**unsaid, **values} if isinstance(values, dict) else values
     hints = _check_keys(cls, values, where)
     return cls(
         **{

@@ -6,7 +6,6 @@ has one is complete; then its files are compared with it, and nothing is made.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,16 +15,8 @@ from typing import Any
 
 from releases.manifest import Manifest
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import (
-    ADAPTER,
-    DATASETS,
-    LOCK,
-    README,
-    REPORT,
-    SPACE,
-    VERIFIER_STEPS,
-)
+from safe_stepwise.store.files import sha256_of, write_atomically
+from safe_stepwise.store.names import ADAPTER, DATASETS, LOCK, README, REPORT, SPACE, VERIFIER_STEPS
 
 FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
 """What a release is made of, and locked."""
@@ -62,7 +53,8 @@ def make(
     ``overview`` writes the README of the folder. Raises ``UserError`` for what a part can't do
     without, and for a complete folder that differs from its lock.
     """
-    if (output / LOCK).exists() and not _owed(output, skip):
+    # An earlier run may have left out what this one is to make.
+    if (output / LOCK).exists() and set(read_lock(output).get("skipped", [])) <= set(skip):
         number = check(manifest, output)
         return f"{output}: complete and unchanged ({number} files match {LOCK})"
     for part in parts:
@@ -80,7 +72,9 @@ def make(
         "counts": {name: count for one in made for name, count in one.counts.items()},
         "skipped": [part.name for part in parts if part.name in skip],
     }
-    _lock(output, record, overview)
+    write_atomically(output / README, overview(output, record).encode())
+    content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
+    write_atomically(output / LOCK, f"{content}\n".encode())
     said = (one.said for one in made)
     return "\n\n".join([*filter(None, said), f"{output / README}\n{output / LOCK}"])
 
@@ -114,12 +108,7 @@ def read_lock(output: Path) -> Any:
 
 def file_digests(output: Path) -> dict[str, str]:
     """SHA-256 of every file of a release but its lock, by path relative to ``output``."""
-    digests = {}
-    for file in _files(output):
-        with file.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        digests[file.relative_to(output).as_posix()] = digest
-    return digests
+    return {file.relative_to(output).as_posix(): sha256_of(file) for file in _files(output)}
 
 
 def refuse_strangers(
@@ -129,18 +118,16 @@ def refuse_strangers(
 
     ``built`` are the records of the builds that are in the folder ``datasets``.
     """
-    named = {(entry.benchmark, entry.split) for entry in manifest.builds}
-    for made in built:
-        if (made["benchmark"], made["split"]) not in named:
-            raise UserError(
-                f"{datasets}: holds {made['benchmark']} {made['split']}, which {manifest.path} "
-                "does not name; choose another --output"
-            )
+    named = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
+    there = [f"{made['benchmark']} {made['split']}" for made in built]
     if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
-        raise UserError(
-            f"{datasets}: holds {VERIFIER_STEPS}, which {manifest.path} does not name; choose "
-            "another --output"
-        )
+        there.append(VERIFIER_STEPS)
+    for stranger in there:
+        if stranger not in named:
+            raise UserError(
+                f"{datasets}: holds {stranger}, which {manifest.path} does not name; choose "
+                "another --output"
+            )
 
 
 def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
@@ -159,24 +146,11 @@ def copy_space(source: Path, output: Path) -> Made:
     return Made()
 
 
-def _owed(output: Path, skip: Collection[str]) -> bool:
-    """Whether an earlier run left out what this one is to make."""
-    return not set(read_lock(output).get("skipped", [])) <= set(skip)
-
-
 def _forget_work(output: Path) -> None:
     """Remove what parts kept, in hidden files and folders, to go on from."""
     for folder in FOLDERS:
         for work in (output / folder).glob(".*"):
             shutil.rmtree(work) if work.is_dir() else work.unlink()
-
-
-def _lock(
-    output: Path, record: dict[str, Any], overview: Callable[[Path, Mapping[str, Any]], str]
-) -> None:
-    write_atomically(output / README, overview(output, record).encode())
-    content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
-    write_atomically(output / LOCK, f"{content}\n".encode())
 
 
 def _files(output: Path) -> Iterator[Path]:

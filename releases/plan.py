@@ -1,4 +1,4 @@
-"""What publishing a release would do, repo by repo."""
+"""What publishing a release would do, repo by repo, and that in words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from releases.folder import Artifact, Release
 from releases.hub import Change, Diff, Remote, diff, remote
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
+from safe_stepwise.store.tables import table
+
+SHOWN = 12
+"""Files of a state that a dry run lists; the rest are counted."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,38 @@ def plan_repo(api: Any, release: Release, artifact: Artifact) -> RepoPlan:
     return RepoPlan(there, diff(api, artifact, there.head), None)
 
 
-def unread_plan(release: Release) -> list[RepoPlan]:
-    """The plan when the Hub can't be asked: as if it had none of the repos."""
-    return [RepoPlan(None, diff(None, a, None), None) for a in release.artifacts]
+def dry_run(api: object, release: Release) -> str:
+    """What there is to say of a release that is not pushed; reads the Hub if it can."""
+    try:
+        plans, note = plan_release(api, release), ""
+    except UserError as error:
+        if "can't be reached" not in str(error) and "HF_HUB_OFFLINE" not in str(error):
+            raise
+        # As if the Hub had none of the repos.
+        plans = [RepoPlan(None, diff(None, a, None), None) for a in release.artifacts]
+        note = f"not compared with the Hub: {error}"
+    parts = [f"{release.root}: release {release.version}, checked; nothing was written (dry run)"]
+    parts += [note] if note else []
+    parts += [describe(plan, compared=not note) for plan in plans]
+    if release.left_out:
+        parts.append(f"stays here: {_shortened(release.left_out)}")
+    return "\n\n".join([*parts, "add --push to publish this"])
+
+
+def describe(plan: RepoPlan, compared: bool = True) -> str:
+    """One repo of a dry run: its files by state, with sizes in bytes."""
+    rows: list[tuple[object, ...]] = [("file", "on the Hub", "bytes")]
+    for state in ("new", "changed", "gone", "same"):
+        found = [change for change in plan.diff.changes if change.state == state]
+        said = state if compared else "not compared"
+        rows += [(change.path, said, change.size) for change in found[:SHOWN]]
+        if found[SHOWN:]:
+            rest = found[SHOWN:]
+            rows.append((f"... and {len(rest)} more", said, sum(c.size for c in rest)))
+    standing = plan.standing if compared else "not compared"
+    total = sum(file.size for file in plan.artifact.files)
+    head = f"{plan.artifact.url}: {standing}, {len(plan.artifact.files)} files, {total:,} bytes"
+    return f"{head}\n{table(rows)}"
 
 
 def _newer(tag: str, version: str) -> bool:
@@ -83,3 +116,8 @@ def _newer(tag: str, version: str) -> bool:
 def _first(changes: Sequence[Change]) -> str:
     change = next(change for change in changes if change.state != "same")
     return f"{change.path} is {change.state}"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if names[SHOWN:] else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -97,11 +97,8 @@ def foreseen(
             learnt = min(learnt, training.rows or learnt)
             trained = round(learnt * training.epochs * known["training"]["tokens_per_row"])
             costs.append(Cost(f"adapter of {training.base_model}", learnt, trained=trained))
-    validation = [
-        number
-        for build, number in zip(manifest.builds, rows, strict=True)
-        if build.split == "validation"
-    ]
+    builds = zip(manifest.builds, rows, strict=True)
+    validation = [number for build, number in builds if build.split == "validation"]
     return costs + _evaluation(manifest, validation, known["evaluation"])
 
 

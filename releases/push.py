@@ -42,7 +42,7 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     """
     owed = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
-        _refuse_public(publisher, owed)
+        _refuse_public(publisher, [plan.artifact for plan in owed if plan.remote is not None])
     for plan in plans:
         if plan.tagged is not None:
             publisher.say(f"{plan.artifact.url}: {release.version} is published, nothing to do")
@@ -59,12 +59,9 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     return collect(publisher, [plan.artifact for plan in plans])
 
 
-def _refuse_public(publisher: Publisher, plans: Sequence[RepoPlan]) -> None:
+def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
     """What is meant to be private must not end up in a repo that all can read."""
-    for plan in plans:
-        artifact = plan.artifact
-        if plan.remote is None:
-            continue
+    for artifact in artifacts:
         with access(artifact.url):
             there = publisher.api.repo_info(artifact.repo, repo_type=artifact.kind)
         if not there.private:

@@ -15,11 +15,7 @@ from typing import Any
 from releases.folder import LocalFile
 from safe_stepwise.errors import UserError
 
-HUGGING_FACE, OPENAI, AWS = (
-    "a Hugging Face token",
-    "an OpenAI or Anthropic key",
-    "an AWS key",
-)
+HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key", "an AWS key"
 PATTERNS: tuple[tuple[str, bytes, bytes], ...] = (
     (HUGGING_FACE, b"hf_", rb"[A-Za-z0-9]{30,}"),
     (HUGGING_FACE, b"api_org_", rb"[A-Za-z0-9]{30,}"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
@@ -22,7 +21,7 @@ from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import REJECTS, known_version
-from scripts.cli import add_teacher_options, command, positive, price, run
+from scripts.cli import COUNT, FOLDER, SEED, add_teacher, add_teacher_options, command, price, run
 from scripts.engine_options import add_engine_options, engine_of
 
 
@@ -72,45 +71,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--benchmark", required=True, metavar="NAME", help=", ".join(BENCHMARKS))
-    add(
-        "--input",
-        required=True,
-        metavar="SOURCE",
-        help="the benchmark's file, hub-id@revision, or rows=N,seed=N,noise=RATE for synthetic",
-    )
+    source = "the benchmark's file, hub-id@revision, or rows=N,seed=N,noise=RATE for synthetic"
+    add("--input", required=True, metavar="SOURCE", help=source)
     add("--split", required=True, help="train or validation (also: dev)")
-    add(
-        "--teacher",
-        required=True,
-        metavar="SPEC",
-        help="annotations (no model), openai:MODEL[@http://HOST:PORT/v1], or vllm: or transformers:"
-        " and MODEL[@REVISION][+ADAPTER[@REVISION]]; to try things out, with no model and marked as"
-        " simulated, symbolic[:error_rate=0.1,seed=3] or mock:FILE",
+    add_teacher(
+        parser,
+        "to try things out, with no model and marked as simulated, "
+        "symbolic[:error_rate=0.1,seed=3] or mock:FILE",
     )
-    add("--output", required=True, type=Path, metavar="DIR", help="builds there accumulate")
-    add("--limit", type=positive, metavar="N", help="read only the first N rows")
+    add("--output", **FOLDER, required=True, help="builds there accumulate")
+    add("--limit", **COUNT, help="read only the first N rows")
     add_engine_options(parser)
-    add(
-        "--on-error",
-        choices=["stop", "keep"],
-        default="stop",
-        help=f"a row that cannot be read stops the run, or is kept apart in DIR/{REJECTS}",
-    )
+    bad = f"a row that cannot be read stops the run, or is kept apart in DIR/{REJECTS}"
+    add("--on-error", choices=["stop", "keep"], default="stop", help=bad)
     model = add_teacher_options(parser)
-    model.add_argument(
-        "--estimate", action="store_true", help="print calls and tokens, ask nothing, build nothing"
-    )
+    no_more = "print calls and tokens, ask nothing, build nothing"
+    model.add_argument("--estimate", action="store_true", help=no_more)
     money = "price of a million {} tokens, in any currency (with --estimate; both or neither)"
     model.add_argument("--price-prompt", type=price, metavar="X", help=money.format("prompt"))
     model.add_argument("--price-completion", type=price, metavar="X", help=money.format("reply"))
-    add("--seed", type=int, default=0, metavar="N", help="of the evaluation sample (default 0)")
-    add(
-        "--evaluation-size",
-        type=positive,
-        default=EVALUATION_SIZE,
-        metavar="N",
-        help="questions of the evaluation sample (default 1000; all, if there are fewer)",
-    )
+    add("--seed", **SEED, help="of the evaluation sample (default 0)")
+    size = "questions of the evaluation sample (default 1000; all, if there are fewer)"
+    add("--evaluation-size", **COUNT, default=EVALUATION_SIZE, help=size)
     add("--version", default="v0.1.0", help="of the release (default v0.1.0)")
     return parser
 

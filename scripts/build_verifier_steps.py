@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
@@ -20,7 +19,20 @@ from builders.verified.teachers.choice import client_of, known_teacher, spending
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import VERIFIER_STEPS, known_version
-from scripts.cli import add_teacher_options, command, cores, positive, run, share, warn
+from scripts.cli import (
+    COUNT,
+    FILE,
+    FOLDER,
+    NAMES,
+    SEED,
+    add_teacher,
+    add_teacher_options,
+    command,
+    cores,
+    run,
+    share,
+    warn,
+)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -61,48 +73,26 @@ def _parser() -> argparse.ArgumentParser:
         "build_verifier_steps", "Make the step-level verifier set from verified questions."
     )
     add = parser.add_argument
-    add("--verified", required=True, type=Path, metavar="DIR", help="what build_verified wrote")
-    add(
-        "--teacher",
-        required=True,
-        metavar="SPEC",
-        help="annotations (no model), openai:MODEL[@http://HOST:PORT/v1], or vllm: or transformers:"
-        " and MODEL[@REVISION][+ADAPTER[@REVISION]]; mock:FILE to try things out",
-    )
-    add("--rows", required=True, type=positive, metavar="N", help="rows to choose, exactly")
-    add("--output", required=True, type=Path, metavar="DIR", help=f"{VERIFIER_STEPS} goes there")
-    add("--questions", type=positive, metavar="N", help="of exactly N questions (default: any)")
+    add("--verified", **FOLDER, required=True, help="what build_verified wrote")
+    add_teacher(parser, "mock:FILE to try things out")
+    add("--rows", **COUNT, required=True, help="rows to choose, exactly")
+    add("--output", **FOLDER, required=True, help=f"{VERIFIER_STEPS} goes there")
+    add("--questions", **COUNT, help="of exactly N questions (default: any)")
     add("--ideal", type=share, default=0.34, metavar="SHARE", help="of correct steps (0.34)")
     add("--test-share", type=share, default=0.1, metavar="SHARE", help="of rows for test (0.1)")
-    add(
-        "--benchmark",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="one of those in --verified; may be repeated (default: all of them)",
-    )
-    add("--refined", type=Path, metavar="FILE", help="of refine_verifier_steps: rows that join in")
-    add(
-        "--unverifiable",
-        action="store_true",
-        help="of the questions that could not be verified instead; nothing checks their steps",
-    )
-    add("--pool", type=positive, metavar="N", help="try N questions of each split (default: all)")
-    add("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    some = "one of those in --verified; may be repeated (default: all of them)"
+    add("--benchmark", **NAMES, metavar="NAME", help=some)
+    add("--refined", **FILE, help="of refine_verifier_steps: rows that join in")
+    others = "of the questions that could not be verified instead; nothing checks their steps"
+    add("--unverifiable", action="store_true", help=others)
+    add("--pool", **COUNT, help="try N questions of each split (default: all)")
+    add("--seed", **SEED, help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
-    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
-    add(
-        "--tokenizer",
-        metavar="NAME",
-        help="count tokens with this one (name or folder); else bytes bound them",
-    )
-    add(
-        "--max-length",
-        type=positive,
-        default=MAX_LENGTH,
-        metavar="N",
-        help=f"tokens that a row may have (default {MAX_LENGTH})",
-    )
+    add("--workers", **COUNT, default=cores(), help="default: all cores")
+    counted = "count tokens with this one (name or folder); else bytes bound them"
+    add("--tokenizer", metavar="NAME", help=counted)
+    longest = f"tokens that a row may have (default {MAX_LENGTH})"
+    add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
     add_teacher_options(parser)
     return parser
 

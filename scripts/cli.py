@@ -6,16 +6,13 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
-
-HELP = Path(__file__).with_name("help")
-"""What stands below a command's options: ``NAME.txt``."""
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
@@ -66,19 +63,19 @@ def add_model_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, in_flight: int = IN_FLIGHT
 ) -> None:
     """How models are asked: where their replies are kept, how many requests are under way."""
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        metavar="FILE",
-        help="replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)",
+    kept = "replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)"
+    parser.add_argument("--cache", **FILE, help=kept)
+    asked = f"requests under way at a time (default {in_flight})"
+    parser.add_argument("--in-flight", **COUNT, default=in_flight, help=asked)
+
+
+def add_teacher(parser: argparse.ArgumentParser, simulated: str) -> None:
+    """Add ``--teacher``; ``simulated`` says how to try it out."""
+    asked = (
+        "annotations (no model), openai:MODEL[@http://HOST:PORT/v1], or vllm: or transformers: and "
+        f"MODEL[@REVISION][+ADAPTER[@REVISION]]; {simulated}"
     )
-    parser.add_argument(
-        "--in-flight",
-        type=positive,
-        default=in_flight,
-        metavar="N",
-        help=f"requests under way at a time (default {in_flight})",
-    )
+    parser.add_argument("--teacher", required=True, metavar="SPEC", help=asked)
 
 
 def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -98,24 +95,30 @@ def positive(text: str) -> int:
 
 def share(text: str) -> float:
     """An option's share, from 0 to 1 (for argparse)."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, like 0.34")
-    return number
+    return _number(text, 1, "a share from 0 to 1, like 0.34")
 
 
 def price(text: str) -> float:
     """An option's amount of money (for argparse)."""
+    return _number(text, sys.float_info.max, "an amount from 0 on")
+
+
+def _number(text: str, most: float, what: str) -> float:
     try:
-        amount = float(text)
+        number = float(text)
     except ValueError:
-        amount = -1
-    if not 0 <= amount < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount from 0 on")
-    return amount
+        number = -1.0
+    if not 0 <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number
+
+
+COUNT: Mapping[str, Any] = {"type": positive, "metavar": "N"}
+"""What options of a number have in common; so `FILE`, `FOLDER`, `NAMES` and `SEED`."""
+FILE: Mapping[str, Any] = {"type": Path, "metavar": "FILE"}
+FOLDER: Mapping[str, Any] = {"type": Path, "metavar": "DIR"}
+NAMES: Mapping[str, Any] = {"action": "append", "default": []}
+SEED: Mapping[str, Any] = {"type": int, "default": 0, "metavar": "N"}
 
 
 def warn(message: str) -> None:

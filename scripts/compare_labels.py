@@ -22,7 +22,7 @@ from evaluators.labels.published import (
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, command, run
+from scripts.cli import FILE, FOLDER, Parser, command, run
 
 ROOT = Path(__file__).parents[1]
 REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")
@@ -81,11 +81,11 @@ def _parser() -> Parser:
         "compare_labels", "Score noise labels against published ones and list the disagreements."
     )
     add = parser.add_argument
-    add("--data", type=Path, default=REAL_DATA, metavar="DIR", help="real rows and their labels")
-    add("--verified", type=Path, metavar="DIR", help="an output of build_verified, to score")
-    add("--published", type=Path, metavar="FILE", help="JSONL labels to score it against")
+    add("--data", **FOLDER, default=REAL_DATA, help="real rows and their labels")
+    add("--verified", **FOLDER, help="an output of build_verified, to score")
+    add("--published", **FILE, help="JSONL labels to score it against")
     add("--show", type=int, default=5, metavar="N", help="disagreements to print a side (5)")
-    add("--disagreements", type=Path, metavar="FILE", help="write all of them here, as JSONL")
+    add("--disagreements", **FILE, help="write all of them here, as JSONL")
     return parser
 
 

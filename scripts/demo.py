@@ -6,17 +6,17 @@ make demo          (or: python -m scripts.demo)
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from builders.synthetic import generate, parse_spec
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.manifest import Manifest, read_manifest
-from releases.opened import open_all, opened_rows
 from releases.parts import read_lock
-from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, VERIFIED
+from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import table
-from scripts.cli import command, cores, run
+from scripts.cli import FOLDER, command, cores, run
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
@@ -30,9 +30,7 @@ def main(arguments: Sequence[str]) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     parser = command("demo", (__doc__ or "").partition("\n")[0])
     default = ROOT / "build" / "demo"
-    parser.add_argument(
-        "--output", type=Path, default=default, metavar="DIR", help="default build/demo"
-    )
+    parser.add_argument("--output", **FOLDER, default=default, help="default build/demo")
     output: Path = parser.parse_args(arguments).output
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)
@@ -40,7 +38,12 @@ def main(arguments: Sequence[str]) -> None:
     print(released(manifest, output, others, skip_training=True, cache=cache, workers=cores()))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
-    print(table([("dataset", "config", "split", "rows"), *opened_rows(opened)]))
+    rows = [
+        (*config, split, found.num_rows)
+        for config, splits in opened.items()
+        for split, found in splits.items()
+    ]
+    print(table([("dataset", "config", "split", "rows"), *rows]))
     found = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
     scores = score_rows(by_noise_type(truth(manifest), found))
@@ -48,6 +51,22 @@ def main(arguments: Sequence[str]) -> None:
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
     print(f"       {output / LOCK}")
+
+
+def open_all(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
+    """The splits of each config, by dataset and config, as `load_dataset` gives its users them.
+
+    ``cache`` takes the place of the user's own Hugging Face cache.
+    """
+    from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
+
+    disable_progress_bars()
+    folders = {name: str(datasets / name) for name in SETS if (datasets / name).exists()}
+    return {
+        (name, config): load_dataset(folder, config, cache_dir=str(cache))
+        for name, folder in folders.items()
+        for config in get_dataset_config_names(folder)
+    }
 
 
 def forget_stale(manifest: Manifest, output: Path) -> None:

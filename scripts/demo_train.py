@@ -15,13 +15,13 @@ from evaluators.verifier.page import margins
 from safe_stepwise.engines.chat import need
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import VERIFIER_STEPS
-from scripts.cli import command, run, warn
+from scripts.cli import FOLDER, command, run, warn
 from scripts.evaluate_verifier import Options, evaluated
 from scripts.train_verifier import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
-from trainers.merging import merge
+from trainers.lora import merge
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
 from trainers.rows.verifier import open_rows
@@ -42,8 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     """Train, measure, say where the adapter is not better; done parts are not done again."""
     parser = command("demo_train", (__doc__ or "").partition("\n")[0])
     add, build = parser.add_argument, ROOT / "build"
-    add("--demo", type=Path, default=build / "demo", metavar="DIR", help="default build/demo")
-    add("--output", type=Path, default=build / "demo-train", metavar="DIR", help="…/demo-train")
+    add("--demo", **FOLDER, default=build / "demo", help="default build/demo")
+    add("--output", **FOLDER, default=build / "demo-train", help="…/demo-train")
     options = parser.parse_args(arguments)
     datasets, adapter = options.demo / "datasets", options.output / "adapter"
     if not (datasets / VERIFIER_STEPS).is_dir():

@@ -7,25 +7,20 @@ from typing import Any
 
 from builders.work.executors import ENGINES, Slurm
 from safe_stepwise.errors import one_of
-from scripts.cli import cores, positive
+from scripts.cli import COUNT, cores
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Add them."""
     add = parser.add_argument
-    add("--workers", type=positive, default=cores(), metavar="N", help="default: all cores")
+    add("--workers", **COUNT, default=cores(), help="default: all cores")
     add("--engine", default="local", metavar="NAME", help=f"{', '.join(ENGINES)} (default local)")
-    add(
-        "--ranks",
-        type=positive,
-        metavar="N",
-        help="parts that another engine cuts the work into (default: as many as workers)",
-    )
+    parts = "parts that another engine cuts the work into (default: as many as workers)"
+    add("--ranks", **COUNT, help=parts)
     slurm = parser.add_argument_group("on Slurm", "other options: SBATCH_ACCOUNT and its like")
     slurm.add_argument("--slurm-partition", metavar="NAME", help="default: $SBATCH_PARTITION")
-    slurm.add_argument(
-        "--slurm-time", default=Slurm().time, metavar="TIME", help=f"default {Slurm().time}"
-    )
+    time = Slurm().time
+    slurm.add_argument("--slurm-time", default=time, metavar="TIME", help=f"default {time}")
 
 
 def engine_of(options: argparse.Namespace) -> dict[str, Any]:

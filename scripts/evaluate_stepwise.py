@@ -28,7 +28,7 @@ from safe_stepwise.open import open_engine
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
-from scripts.cli import Parser, add_teacher_options, command, positive, run, warn
+from scripts.cli import COUNT, FILE, FOLDER, Parser, add_teacher_options, command, run, warn
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ def _parser() -> Parser:
     parser.argument_default = argparse.SUPPRESS  # the defaults are those of `Options`
     add = parser.add_argument
     add("--questions", required=True, metavar="DIR|FILE|HUB-ID@REV", help="see below")
-    add("--output", required=True, type=Path, metavar="DIR", help=f"for {TRAJECTORIES}, {RESULTS}")
+    add("--output", **FOLDER, required=True, help=f"for {TRAJECTORIES}, {RESULTS}")
     methods = f"{', '.join(METHODS)}; may be repeated"
     add("--method", action="append", required=True, metavar="M", help=methods)
     add("--generator", action="append", metavar="SPEC", help="writes the steps; may be repeated")
@@ -120,10 +120,10 @@ def _parser() -> Parser:
     add = chosen.add_argument
     add("--benchmark", action="append", metavar="B", help="default all; repeatable")
     add("--split", choices=("train", "validation", TEST), help=f"default {TEST}, the sample")
-    add("--limit", type=positive, metavar="N", help="questions a benchmark (default all)")
+    add("--limit", **COUNT, help="questions a benchmark (default all)")
     add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
     add("--drop-gold", action="store_true", help="without the last gold passage of each")
-    add("--corpus", type=Path, metavar="FILE", help="passages to search when evidence is missing")
+    add("--corpus", **FILE, help="passages to search when evidence is missing")
     how = parser.add_argument_group("how")
     add = how.add_argument
     K, N = DEFAULT.max_steps, DEFAULT.max_retries
@@ -134,10 +134,10 @@ def _parser() -> Parser:
     forms = _words(FEEDBACK_FORMS, "--feedback")
     add("--feedback", type=forms, metavar="F", help=", ".join(FEEDBACK_FORMS))
     add("--option", action="append", metavar="NAME=VALUE[,VALUE]", help="another of a method's own")
-    add("--judge-repeats", type=positive, metavar="N", help="verdicts an answer (default 1)")
+    add("--judge-repeats", **COUNT, help="verdicts an answer (default 1)")
     add("--judge-all", action="store_true", help="also ask about exact matches")
     add("--seed", type=int, metavar="N", help="of the bootstrap, and of passages drawn (default 0)")
-    add("--at-once", type=positive, metavar="N", help=f"questions under way (default {AT_ONCE})")
+    add("--at-once", **COUNT, help=f"questions under way (default {AT_ONCE})")
     add_teacher_options(parser)
     return parser
 

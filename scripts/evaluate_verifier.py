@@ -23,7 +23,7 @@ from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.open import open_engine
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import TEST
-from scripts.cli import Parser, add_model_options, command, positive, run, warn
+from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
 
 IN_FLIGHT = 64
 
@@ -105,15 +105,15 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("--steps", required=True, metavar="DIR|ID@REV", help="a safe-verifier-steps: folder or Hub")
     add("--verifier", required=True, metavar="SPEC", help="openai:, vllm:, transformers:, symbolic")
-    add("--output", required=True, type=Path, metavar="DIR", help="the results go there")
-    add("--baseline", action="append", default=[], metavar="SPEC", help="beside it; repeatable")
-    add("--verified", type=Path, metavar="DIR", help="annotations, for symbolic (build_verified)")
+    add("--output", **FOLDER, required=True, help="the results go there")
+    add("--baseline", **NAMES, metavar="SPEC", help="beside it; repeatable")
+    add("--verified", **FOLDER, help="annotations, for symbolic (build_verified)")
     add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
-    add("--limit", type=positive, metavar="N", help="the first N rows (default: all)")
+    add("--limit", **COUNT, help="the first N rows (default: all)")
     cut = "cut replies there: an untrained model may go on and on (default: as in the loop)"
-    add("--max-tokens", type=positive, metavar="N", help=cut)
+    add("--max-tokens", **COUNT, help=cut)
     add_model_options(parser, IN_FLIGHT)
-    add("--seed", type=int, default=0, metavar="N", help="of the bootstrap (default 0)")
+    add("--seed", **SEED, help="of the bootstrap (default 0)")
     return parser
 
 

@@ -6,13 +6,12 @@ python -m scripts.measure_checker --verified build/verified
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from builders.steps.checker_probe import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
 from evaluators.labels.agreement import checker_rows, told_of_ideal
 from safe_stepwise.store.tables import table
-from scripts.cli import command, run
+from scripts.cli import FILE, FOLDER, command, run
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -22,8 +21,8 @@ def main(arguments: Sequence[str]) -> None:
         "Score the graph-based checker on injected errors it was not developed on.",
     )
     add = parser.add_argument
-    add("--verified", type=Path, required=True, metavar="DIR", help="an --output of build_verified")
-    add("--wordings", type=Path, default=UNSEEN, metavar="FILE", help="how errors are worded")
+    add("--verified", **FOLDER, required=True, help="an --output of build_verified")
+    add("--wordings", **FILE, default=UNSEEN, help="how errors are worded")
     add("--seed", type=int, default=1, metavar="N", help="of the errors (default 1)")
     options = parser.parse_args(arguments)
     words = read_wordings(options.wordings)

@@ -15,8 +15,7 @@ from tqdm import tqdm
 from releases.checks import check_release
 from releases.folder import Release, read_release
 from releases.hub import access
-from releases.plan import plan_release
-from releases.preview import dry_run
+from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
@@ -29,9 +28,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     add = parser.add_argument
     add("release", type=Path, metavar="DIR", help="made by scripts.regenerate")
-    add(
-        "--namespace", required=True, metavar="NS", help="the user or organization to publish under"
-    )
+    owner = "the user or organization to publish under"
+    add("--namespace", required=True, metavar="NS", help=owner)
     add("--push", action="store_true", help="write to the Hub")
     add("--private", action="store_true", help="make new repos and the collection private")
     options = parser.parse_args(arguments)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.mining import Refinement
@@ -21,7 +20,17 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.loop import DEFAULT, Limits
 from safe_stepwise.open import open_engine
 from safe_stepwise.store.names import known_version
-from scripts.cli import Parser, add_teacher_options, command, positive, run
+from scripts.cli import (
+    COUNT,
+    FOLDER,
+    NAMES,
+    SEED,
+    Parser,
+    add_teacher_options,
+    command,
+    positive,
+    run,
+)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -61,25 +70,18 @@ def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Cli
 def _parser() -> Parser:
     parser = command("refine_verifier_steps", (__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--verified", required=True, type=Path, metavar="DIR", help="what build_verified wrote")
+    add("--verified", **FOLDER, required=True, help="what build_verified wrote")
     add("--generator", required=True, metavar="SPEC", help="the engine that writes steps")
     add("--verifier", required=True, metavar="SPEC", help="the engine under test")
-    add(
-        "--teacher",
-        required=True,
-        metavar="SPEC",
-        help="annotations (no model), or the engine that words the labels; it has to agree with "
-        "the checker",
-    )
-    add("--rows", required=True, type=positive, metavar="N", help="rows to write, at most")
-    add("--output", required=True, type=Path, metavar="DIR", help=f"for {REFINED}, {STATISTICS}")
-    add("--limit", type=positive, metavar="N", help="training questions to use (default all)")
-    add(
-        "--benchmark", action="append", default=[], metavar="B", help="default all; may be repeated"
-    )
+    words = "annotations (no model), or the engine that words the labels; it has to agree with "
+    add("--teacher", required=True, metavar="SPEC", help=f"{words}the checker")
+    add("--rows", **COUNT, required=True, help="rows to write, at most")
+    add("--output", **FOLDER, required=True, help=f"for {REFINED}, {STATISTICS}")
+    add("--limit", **COUNT, help="training questions to use (default all)")
+    add("--benchmark", **NAMES, metavar="B", help="default all; may be repeated")
     add("--max-steps", type=positive, default=DEFAULT.max_steps, metavar="K", help="default 10")
-    add("--max-retries", type=positive, default=DEFAULT.max_retries, metavar="N", help="default 3")
-    add("--seed", type=int, default=0, metavar="N", help="of the draw and the passages (default 0)")
+    add("--max-retries", **COUNT, default=DEFAULT.max_retries, help="default 3")
+    add("--seed", **SEED, help="of the draw and the passages (default 0)")
     add("--version", default="v0.1.0", help="of the verified set (default v0.1.0)")
     add_teacher_options(parser)
     return parser

@@ -18,7 +18,7 @@ from builders.work.executors import Submitted
 from releases.manifest import read_manifest
 from releases.planning import Source, Speed, Training, expectations, foreseen, lacking, told
 from safe_stepwise.store.names import DATASETS
-from scripts.cli import add_teacher_options, command, positive, run
+from scripts.cli import COUNT, FOLDER, add_teacher_options, command, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import released
@@ -94,21 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
-    add("--output", type=Path, required=True, metavar="DIR", help="datasets/ and the lock go there")
+    add("--output", **FOLDER, required=True, help="datasets/ and the lock go there")
     add("--skip-training", action="store_true", help="leave out the adapter, and what needs it")
-    add(
-        "--dry-run",
-        action="store_true",
-        help="check every part and print the calls, tokens and GPU hours to expect; make nothing",
-    )
+    foresee = "check every part and print the calls, tokens and GPU hours to expect; make nothing"
+    add("--dry-run", action="store_true", help=foresee)
     for name, value in expectations()["gpu"].items():
-        add(
-            f"--gpu-{name}",
-            type=positive,
-            default=value,
-            metavar="N",
-            help=f"{SPEEDS[name]} a second of one GPU, for --dry-run (assumed: {value:,})",
-        )
+        speed = f"{SPEEDS[name]} a second of one GPU, for --dry-run (assumed: {value:,})"
+        add(f"--gpu-{name}", **COUNT, default=value, help=speed)
     add_engine_options(parser)
     add_teacher_options(parser)
     return parser

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cards.adapter import adapter as card
 from cards.base_model import license_of_base
@@ -25,6 +23,7 @@ from safe_stepwise.store.names import (
 from scripts import evaluate_verifier
 from scripts.cli import warn
 from trainers.base_model import find_base
+from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
 from trainers.machine import need_libraries
 from trainers.run import train
@@ -72,14 +71,14 @@ def _adapter(
         spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
         options = evaluate_verifier.Options(str(output / DATASETS), spec, place, cache=cache)
         print(evaluate_verifier.evaluated(options))
-        quality = _read(place / "verifier_quality.json")
+        quality = read_json(place / "verifier_quality.json")
     text = card(
         record,
         quality,
-        config=_read(folder / "adapter_config.json"),
+        config=read_json(folder / "adapter_config.json"),
         version=manifest.version,
         license=license_of_base(recipe.base_model),
-        steps=_read(output / DATASETS / VERIFIER_STEPS / STEPS_RECORD),
+        steps=read_json(output / DATASETS / VERIFIER_STEPS / STEPS_RECORD),
     )
     write_atomically(folder / README, text.encode())
     steps, loss = record["run"]["steps"], record["curve"][-1]["loss"]
@@ -111,7 +110,3 @@ def _evaluation(
         cache=cache,
     )
     return Made(evaluate(options))
-
-
-def _read(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from builders.steps.refined import read_refined
 from builders.verified.collect import EVALUATION_SIZE, Build
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
-from builders.work.folders import read_statistics
+from builders.work.publishing import read_statistics
 from releases.manifest import Known, Manifest, StepsEntry
 from releases.parts import refuse_strangers
 from safe_stepwise.open import check_spec

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Model, Weights, digest, find_model, one_line
+from safe_stepwise.engines.weights import Model, Weights, digest, find_model, loading
 from safe_stepwise.errors import UserError
 from trainers.config import Recipe
 
@@ -56,7 +56,7 @@ def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) 
             bnb_4bit_compute_dtype=dtype,
         )
         extra["device_map"] = {"": "cpu" if device is None else device}
-    try:
+    with loading(weights):  # the library, torch, safetensors or the Hub may fail
         model = AutoModelForCausalLM.from_pretrained(
             weights.place,
             revision=weights.commit,
@@ -65,8 +65,6 @@ def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) 
             attn_implementation=recipe.attention,
             **extra,
         )
-    except Exception as error:  # the library's, torch's, safetensors' or the Hub's
-        raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
     for module in model.modules():
         # An evaluation on a CPU with AVX512-BF16 would repack 4-bit weights for a kernel that knows
         # no gradients, and bitsandbytes 0.50 trains on with it: slowly, and wrong.
@@ -79,12 +77,10 @@ def context_of(weights: Weights) -> int:
     """The most tokens that a model reads. Raises ``UserError`` if its config can't be read."""
     from transformers import AutoConfig
 
-    try:
+    with loading(weights):
         config = AutoConfig.from_pretrained(
             weights.place, revision=weights.commit, trust_remote_code=False
         )
-    except Exception as error:  # what a broken config makes the library raise
-        raise UserError(f"{weights}: cannot be loaded ({one_line(error)})") from None
     return int(config.get_text_config().max_position_embeddings)
 
 

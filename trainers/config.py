@@ -144,13 +144,12 @@ def read_recipe(config: Path | None, options: Mapping[str, str]) -> Recipe:
     """
     values = {} if config is None else _flat(_yaml(config), str(config))
     types_ = {key.name: key.type for key in keys()}
+    said = [(name, value, f"{config}: {name}") for name, value in values.items()]
+    said += [(name, text, f"--{name}") for name, text in options.items()]
     read = {}
-    said = [(f"{config}:", values.items()), ("", options.items())]
-    for where, pairs in said:
-        for name, value in pairs:
-            shown = f"{where} {name}" if where else f"--{name}"
-            known_key(name, types_, shown)
-            read[name] = _read(value, types_[name], shown)
+    for name, value, shown in said:
+        known_key(name, types_, shown)
+        read[name] = _read(value, types_[name], shown)
     missing = [k.name for k in keys() if k.default is MISSING and k.name not in read]
     if missing:
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")

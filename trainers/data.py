@@ -28,11 +28,6 @@ class Joined:
     ids: frozenset[str]
     sha256: str
 
-    @property
-    def rows(self) -> int:
-        """How many joined, long ones too."""
-        return len(self.ids)
-
 
 @dataclass(frozen=True, slots=True)
 class Data:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Weights
+from safe_stepwise.engines.weights import Weights, loading
 from trainers.config import Recipe
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -57,3 +57,27 @@ def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
         shutil.copyfile(staged / name, half)  # safetensors writes files that others can't read
         os.replace(half, recipe.output / name)
     shutil.rmtree(staged)
+
+
+def merge(base: Weights, adapter: Path, folder: Path) -> None:
+    """Write base and adapter as one model, in the base's own precision, to ``folder``.
+
+    For where LoRA is slow (vLLM on a CPU) or not served. They are added in float32, so only the sum
+    is rounded. A ``folder`` that is there is replaced, whole.
+
+    Raises ``UserError`` for an adapter that does not fit.
+    """
+    import torch
+    from peft import PeftModel
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    where = {"revision": base.commit, "trust_remote_code": False}
+    with loading(adapter, f"cannot be merged into {base}"):
+        model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **where)
+        merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    half = folder.with_name(f".{folder.name}.{os.getpid()}")
+    dtype = AutoConfig.from_pretrained(base.place, **where).dtype
+    merged.to(dtype or torch.float32).save_pretrained(half)
+    AutoTokenizer.from_pretrained(base.place, **where).save_pretrained(half)
+    shutil.rmtree(folder, ignore_errors=True)
+    half.rename(folder)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.weights import Weights
+from safe_stepwise.store.files import sha256_of
 from trainers import lora, machine
 from trainers.config import FREE, Recipe
 from trainers.data import Data, Joined
@@ -79,8 +79,7 @@ def run_of(
 
 def made_of(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter in ``output``, and how it came about: optimizer, and a point a step."""
-    with (output / lora.WEIGHTS).open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    digest = sha256_of(output / lora.WEIGHTS)
     kept = ("step", "loss", "mean_token_accuracy", "learning_rate", "grad_norm")
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {

@@ -9,7 +9,6 @@ process does no JSON work. What a local file is, its first bytes say, not its na
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import zlib
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.store.files import sha256_of
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
@@ -105,8 +105,7 @@ def digest(source: str) -> str:
     if hub is not None:
         return resolve_commit(hub)
     try:
-        with Path(source).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(Path(source))
     except OSError as error:
         raise UserError(f"{source}: can't be read: {error.strerror}") from error
 

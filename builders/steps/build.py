@@ -29,7 +29,7 @@ from builders.steps.rows import StepRow
 from builders.steps.statistics import OF_A_BUILD, StepStatistics, counted, examples
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
-from builders.work import folders, publishing
+from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
@@ -97,7 +97,7 @@ def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
 def _check_kind(plan: StepsBuild) -> None:
     """Raise ``UserError`` if checked steps would be put in the place of unchecked ones, or so."""
     place = plan.output / VERIFIER_STEPS
-    for build in folders.read_statistics(place):
+    for build in publishing.read_statistics(place):
         if bool(build.get("unverifiable")) != plan.unverifiable:
             there = "verified" if plan.unverifiable else "unverifiable"
             raise UserError(
@@ -231,6 +231,6 @@ def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: 
         lambda _: {config: splits.values() for config, splits in record["files"].items()},
         config_features,
     )
-    folders.swap_in(release, plan.output / VERIFIER_STEPS)
+    publishing.swap_in(release, plan.output / VERIFIER_STEPS)
     publishing.publish_lines(plan.output / REFUSED, (plan.work / REFUSED).read_bytes())
     publishing.forget(plan.work)

@@ -20,7 +20,7 @@ from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.verified.features import SPLITS
-from builders.work import folders
+from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 from safe_stepwise.store.codec import label_of, question_of
@@ -65,7 +65,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
         for file, record in zip(
             sorted((found / STATISTICS).glob("*.json")),
-            folders.read_statistics(found),
+            read_statistics(found),
             strict=True,
         )
     ]

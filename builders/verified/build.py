@@ -11,7 +11,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
 from builders.verified.statistics import Evaluation, Kind, Source, Statistics, libraries
-from builders.work import folders, publishing
+from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.errors import UserError
@@ -44,6 +43,9 @@ from safe_stepwise.store.names import (
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
+
+_Files = dict[str, dict[str, SplitFiles]]
+"""By dataset and config."""
 
 Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """README text of a dataset, from the statistics of its builds and its ``dataset_info`` entries."""
@@ -67,7 +69,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         source = source_of(plan)
         collect(plan, done)
         release = publishing.new_release(plan.work)
-        statistics = _statistics(plan, source, done, _write(plan, done, release))
+        statistics = _statistics(plan, source, done, *_write(plan, done, release))
         _refuse_unjudged(plan, done, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
@@ -97,25 +99,20 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
 def _publish(plan: Build, release: Path) -> None:
     """Everything is written: put it in place, and only then forget the work."""
     for name in DATASETS:
-        folders.swap_in(release / name / "merged", plan.output / name)
+        publishing.swap_in(release / name / "merged", plan.output / name)
     _publish_rejects(plan)
     shutil.rmtree(release)
     if not plan.keep_work:
         publishing.forget(plan.work)
 
 
-@dataclass(slots=True)
-class _Written:
-    """The files of a build by dataset and config, and what is in them."""
+def _write(
+    plan: Build, done: Collected, release: Path
+) -> tuple[_Files, Counter[tuple[str, str]], EvaluationSample]:
+    """Write the Parquet files of this build under ``release/DATASET/new``.
 
-    files: dict[str, dict[str, SplitFiles]]
-    rows: Counter[tuple[str, str]]
-    """By kind and noise type."""
-    sample: EvaluationSample
-
-
-def _write(plan: Build, done: Collected, release: Path) -> _Written:
-    """Write the Parquet files of this build under ``release/DATASET/new`` and count."""
+    Returns them, how many rows there are by kind and noise type, and the sample.
+    """
     name, counts = plan.benchmark, Counter[tuple[str, str]]()
     sample = EvaluationSample(plan.evaluation_size, plan.seed)
     writers = {
@@ -139,10 +136,10 @@ def _write(plan: Build, done: Collected, release: Path) -> _Written:
     if plan.split == VALIDATION:
         schema = features.question_features().arrow_schema
         writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(sample.rows(), schema=schema))
-    files: dict[str, dict[str, SplitFiles]] = {dataset: {} for dataset in DATASETS}
+    files: _Files = {dataset: {} for dataset in DATASETS}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
-    return _Written(files, counts, sample)
+    return files, counts, sample
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -162,17 +159,23 @@ def _features(dataset: str, config: str) -> Any:
     return features.question_features()
 
 
-def _statistics(plan: Build, source: Source, done: Collected, written: _Written) -> Statistics:
-    types, kinds = Counter[str](), Counter[str]()
-    unverifiable = Counter[str]()
-    for (kind, type_), number in written.rows.items():
+def _statistics(
+    plan: Build,
+    source: Source,
+    done: Collected,
+    files: _Files,
+    rows: Mapping[tuple[str, str], int],
+    sample: EvaluationSample,
+) -> Statistics:
+    types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
+    for (kind, type_), number in rows.items():
         types[type_] += number
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
     evaluation = None
     if plan.split == VALIDATION:
-        rows = written.files[VERIFIED][plan.benchmark + EVAL].rows
-        evaluation = Evaluation(plan.evaluation_size, rows, written.sample.left_out)
+        drawn = files[VERIFIED][plan.benchmark + EVAL].rows
+        evaluation = Evaluation(plan.evaluation_size, drawn, sample.left_out)
     benchmark = BENCHMARKS[plan.benchmark]
     return Statistics(
         version=plan.version,
@@ -191,7 +194,7 @@ def _statistics(plan: Build, source: Source, done: Collected, written: _Written)
         rejected=done.standing.failed,
         kinds={kind: Kind(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
         evaluation=evaluation,
-        files=written.files,
+        files=files,
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
@@ -211,7 +214,7 @@ def _without(table: pa.Table, dropped: frozenset[int]) -> pa.Table:
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
     """Lay this build over what the output folder has, in ``DATASET/merged``."""
     merged, name = dataset / "merged", dataset.name
-    folders.link_tree(plan.output / name, merged)
+    publishing.link_tree(plan.output / name, merged)
     for config, split in _splits(plan, name).items():
         for old in parquet_files(merged, config, split):
             old.unlink()

@@ -174,22 +174,12 @@ def _check(plan: Build, shard: Shard[Verified]) -> None:
 def _line(plan: Build, reject: Reject) -> bytes:
     """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
     if not plan.keep_rejects:
-        raise _cannot_go_on(reject)
-    record = {
-        "benchmark": plan.benchmark,
-        "split": plan.split,
-        "location": reject.location,
-        "id": reject.id,
-        "reason": reject.reason,
-        "row": reject.row,
-    }
+        id_ = "" if reject.id is None else f" (id {reject.id})"
+        mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"
+        is_mended = OTHER_BENCHMARK in reject.reason
+        raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
+    told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
+    record = {"benchmark": plan.benchmark, "split": plan.split, **told}
     line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
     # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
     return line.encode("utf-8", "backslashreplace")
-
-
-def _cannot_go_on(reject: Reject) -> UserError:
-    id_ = "" if reject.id is None else f" (id {reject.id})"
-    mend = f"mend the row, or run with --on-error keep to put such rows into {REJECTS}"
-    is_mended = OTHER_BENCHMARK in reject.reason
-    return UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else f'; {mend}'}")

@@ -30,14 +30,7 @@ from builders.benchmarks.musique import split_sentences
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.records import (
-    Hop,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-    identity,
-)
+from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files
@@ -119,17 +112,15 @@ def without_passage(question: Question, number: int) -> Question:
     """
     left = [n for n in range(1, len(question.passages) + 1) if n != number]
     new = {old: at for at, old in enumerate(left, 1)}
+
+    def moved(triple: Triple) -> Triple:
+        sentence = None if triple.passage == number else triple.sentence
+        return replace(triple, passage=new.get(triple.passage or 0), sentence=sentence)
+
     return replace(
         question,
         passages=tuple(question.passages[n - 1] for n in left),
-        evidence=tuple(
-            replace(
-                t,
-                passage=new.get(t.passage or 0),
-                sentence=None if t.passage == number else t.sentence,
-            )
-            for t in question.evidence
-        ),
+        evidence=tuple(map(moved, question.evidence)),
         decomposition=tuple(
             replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
         ),

@@ -8,7 +8,7 @@ from typing import Any
 
 from builders.verified.collect import Build, source_of
 from builders.verified.statistics import Statistics
-from builders.work.folders import read_statistics
+from builders.work.publishing import read_statistics
 from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
 from safe_stepwise.store.tables import table
 
@@ -75,22 +75,15 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
     return lines
 
 
+def _counted(made: Statistics) -> tuple[int, ...]:
+    unverifiable = sum(made.unverifiable.values())
+    return made.rows, made.verified, unverifiable, made.unparsed, made.rejected
+
+
 def overview(made: Sequence[Statistics]) -> str:
     """Several builds as a table, a line each."""
     header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
-    rows = [
-        (
-            s.benchmark,
-            s.split,
-            s.rows,
-            s.verified,
-            sum(s.unverifiable.values()),
-            s.unparsed,
-            s.rejected,
-        )
-        for s in made
-    ]
-    return table([header, *rows])
+    return table([header, *((s.benchmark, s.split, *_counted(s)) for s in made)])
 
 
 def counts(made: Sequence[Statistics]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""From files that are written to a dataset folder that is in place: record, card, swap."""
+"""Dataset folders: read, completed with record and card, swapped in whole, never half-written."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from builders.work import folders
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import STATISTICS
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -21,6 +22,61 @@ Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 """Each config's splits (records of `SplitFiles`)."""
 Card = Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """README and images by file name, from the records of a dataset and its ``dataset_info``."""
+
+
+def read_statistics(dataset: Path) -> list[dict[str, Any]]:
+    """The statistics of every build in a dataset folder, by file name; none if it is not there.
+
+    Raises ``UserError`` for a folder that holds something else than a dataset of ours.
+    """
+    if not dataset.exists():
+        return []
+    if not dataset.is_dir():
+        raise UserError(f"{dataset}: a file is in the way of the dataset folder; remove it")
+    files = sorted((dataset / STATISTICS).glob("*.json"))
+    if not files and any(dataset.iterdir()):
+        raise UserError(
+            f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); "
+            "choose another --output"
+        )
+    return [_read_json(file) for file in files]
+
+
+def check_version(dataset: Path, version: str) -> None:
+    """Raise ``UserError`` if the folder holds a build of another version."""
+    for build in read_statistics(dataset):
+        if build["version"] != version:
+            raise UserError(
+                f"{dataset}: holds version {build['version']}, but this build is {version}; choose "
+                f"another --output, or continue it with --version {build['version']}"
+            )
+
+
+def link_tree(source: Path, target: Path) -> None:
+    """Copy a folder by hard links, as its files are replaced and never changed in place."""
+    if source.exists():
+        shutil.copytree(source, target, copy_function=_link_or_copy)
+
+
+def swap_in(new: Path, final: Path) -> None:
+    """Put a complete folder in the place of ``final``; `recover` mends a crash in between."""
+    old = _old(final)
+    if final.exists():
+        final.rename(old)
+    new.rename(final)
+    _sync_folder(final.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def recover(final: Path) -> None:
+    """Undo or finish a `swap_in` that was interrupted."""
+    old = _old(final)
+    if not old.exists():
+        return
+    if final.exists():
+        shutil.rmtree(old)
+    else:
+        old.rename(final)
 
 
 @contextmanager
@@ -34,8 +90,8 @@ def building(
     """
     with locks.exclusive(output):
         for name in datasets:
-            folders.recover(output / name)
-            folders.check_version(output / name, version)
+            recover(output / name)
+            check_version(output / name, version)
         try:
             yield
         except OSError as error:
@@ -64,13 +120,13 @@ def complete(
     splits: Callable[[Record], Splits],
     features: Callable[[str], Any],
 ) -> None:
-    """Add a record, in the file ``name``, and the card to a dataset, and flush its folders.
+    """Add a record, in the file ``name``, and the card to a dataset, and flush its
 
     ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
     """
     content = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     _write(dataset / name, content.encode())
-    records = folders.read_statistics(dataset)
+    records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for config, parts in splits(record).items():
@@ -79,7 +135,7 @@ def complete(
         _write(dataset / file, data)
     for made in (*dataset.glob("*"), *dataset.glob("*/*")):
         if made.is_dir():
-            folders.sync_folder(made)
+            _sync_folder(made)
 
 
 def publish_lines(file: Path, content: bytes) -> None:
@@ -95,6 +151,36 @@ def forget(work: Path) -> None:
     shutil.rmtree(work)
     with suppress(OSError):
         work.parent.rmdir()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush a folder's entries, so that a rename survives a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _old(final: Path) -> Path:
+    return final.with_name(f".{final.name}.old")
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        build = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: cannot be read ({error}); choose another --output") from None
+    if not isinstance(build, dict) or "version" not in build:
+        raise UserError(f"{file}: names no version; choose another --output")
+    return build
 
 
 def _write(file: Path, content: bytes) -> None:

@@ -1,7 +1,8 @@
-"""Files that never exist in part."""
+"""Files that never exist in part, and their digests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal, of a file's content, which need not fit into memory."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: ReadableBuffer) -> None:

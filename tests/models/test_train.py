@@ -26,7 +26,7 @@ from trainers.base_model import find_base
 from trainers.checkpoints import is_complete
 from trainers.config import Filters, Recipe
 from trainers.data import read_data
-from trainers.merging import merge
+from trainers.lora import merge
 from trainers.rows.tokens import check_masks
 from trainers.run import train
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import one_line
+from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
+from safe_stepwise.store.layout import parquet_files
 from trainers.config import Filters
 
 NAMED = 10
@@ -75,12 +76,10 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
     from datasets.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    try:
+    with loading(dataset, f"no {config} rows of {split}"):
         if revision is None:
             return _from_folder(Path(place), config, split)
         return load_dataset(place, config, split=split, revision=revision)
-    except Exception as error:  # a missing config or split, damaged files: whatever it raises
-        raise UserError(f"{dataset}: no {config} rows of {split} ({one_line(error)})") from None
 
 
 def fingerprint(rows: Iterable[Row]) -> str:
@@ -100,16 +99,12 @@ def _on_hub(name: str, revision: str, statistics: str) -> Source:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
-    try:
+    with loading(f"{name}@{revision}", "cannot be had from the Hub"):
         commit = HfApi().dataset_info(name, revision=revision).sha
         try:
             about = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
             return Source(name, commit, {})
-    except Exception as error:  # the client's errors have no common base
-        raise UserError(
-            f"{name}@{revision}: cannot be had from the Hub ({one_line(error)})"
-        ) from None
     return Source(name, commit, json.loads(Path(about).read_text(encoding="utf-8")))
 
 
@@ -119,7 +114,6 @@ def _from_folder(folder: Path, config: str, split: str) -> Any:
     import pyarrow.parquet
     from datasets import Dataset
 
-    files = sorted((folder / "data" / config).glob(f"{split}-*.parquet"))
-    if not files:
+    if not (files := parquet_files(folder, config, split)):
         raise FileNotFoundError(f"no data/{config}/{split}-*.parquet in it")
     return Dataset(pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in files]))

@@ -95,15 +95,9 @@ def read_path(text: str) -> Path:
     if any(other != whole for other in found):
         raise UnreadableReply("two different verdicts")
     given = whole["verdict"]
-    verdict = (
-        (given if isinstance(given, str) else "")
-        .strip()
-        .lower()
-        .replace(" ", "_")
-        .replace("-", "_")
-    )
+    verdict = re.sub("[ -]", "_", given.strip().lower()) if isinstance(given, str) else ""
     if verdict not in NOISE_TYPES or verdict == "unparsed":
-        raise UnreadableReply(f"unknown verdict {_short(str(given))!r}")
+        raise UnreadableReply(f"unknown verdict {one_line(str(given))[:60]!r}")
     steps = whole.get("path") or []
     if not isinstance(steps, list):
         raise UnreadableReply("its path is no list")
@@ -116,9 +110,7 @@ def read_path(text: str) -> Path:
 
 
 def _step(value: Any) -> int | Triple:
-    if isinstance(value, bool):
-        raise UnreadableReply("a step of its path is neither a number nor a triple")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and re.fullmatch(r"\s*[Tt#]?\d{1,6}\s*", value):
         return int(value.strip().lstrip("Tt#"))
@@ -150,11 +142,8 @@ def _is_triple_like(value: Any) -> bool:
 
 
 def _is_innermost_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and not any(map(_is_nested, value))
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, dict | list)
+    flat = isinstance(value, list) and not any(isinstance(one, dict | list) for one in value)
+    return flat and bool(value)
 
 
 def _triple(value: Any) -> Triple | None:
@@ -190,10 +179,6 @@ def one_line(value: Any) -> str:
     """Text of a reply on one line, as UTF-8 can hold it."""
     text = "" if value is None else str(value)
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-
-
-def _short(text: str) -> str:
-    return one_line(text)[:60]
 
 
 def why_unreadable(text: str) -> str:
