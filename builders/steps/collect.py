@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -152,9 +152,9 @@ def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
 
 
 def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
-    refined: dict[str, list[StepRow]] = {}
-    for row in [] if plan.refined is None else read_refined(plan.refined):
-        refined.setdefault(question_key(row.question.benchmark, row.question.id), []).append(row)
+    refined: defaultdict[str, list[StepRow]] = defaultdict(list)
+    for row in read_refined(plan.refined) if plan.refined else ():
+        refined[question_key(row.question.benchmark, row.question.id)].append(row)
     return refined
 
 

@@ -49,12 +49,10 @@ def inject(
         for position in range(1, len(ideal) + 1):
             proposals = injector.propose(error_type.name, position)
             made, reason, text = _confirmed(checker, ideal, proposals, error_type.name, position)
+            q, previous = checker.question, tuple(ideal[: position - 1])
             if made is not None:
-                step, feedback = made
-                previous = tuple(ideal[: position - 1])
-                rows.append(StepRow(checker.question, previous, step, feedback, INJECTED, teacher))
+                rows.append(StepRow(q, previous, *made, INJECTED, teacher))
             elif reason:
-                q = checker.question
                 refused.append(Refused(q.benchmark, q.id, error_type.name, position, reason, text))
     return rows, refused
 

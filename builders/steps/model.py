@@ -188,25 +188,21 @@ class _NotKept(Exception):
         self.text = one_line(text)[:_LONGEST_TEXT]
 
 
+@dataclass(frozen=True, slots=True)
 class _Asking:
     """The requests of one question, and what comes of their replies; unchecked if no checker is."""
 
-    def __init__(
-        self,
-        maker: ModelMaker,
-        question: Question,
-        checker: Checker | None,
-        replies: Counter[str],
-    ) -> None:
-        self.maker, self.question, self.checker, self.replies = maker, question, checker, replies
-        self.name, self.client = maker.name, maker.client
+    maker: ModelMaker
+    question: Question
+    checker: Checker | None
+    replies: Counter[str]
 
     async def make(self, label: Label) -> Made:
         try:
             steps, verdicts = await self._trajectory(label)
         except _NotKept as error:
             return Made((), (Refused.of(self.question, str(error), error.text),))
-        rows = ideal_rows(self.question, steps, verdicts, self.name)
+        rows = ideal_rows(self.question, steps, verdicts, self.maker.name)
         possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
         found = await asyncio.gather(*(self._injected(steps, target) for target in chosen))
@@ -219,7 +215,7 @@ class _Asking:
         self, checker: Checker, steps: Sequence[Step]
     ) -> Sequence[StepRow | Refused]:
         if follows_plan(checker, steps):
-            return without_evidence(checker, steps, self.maker.seed, self.name)
+            return without_evidence(checker, steps, self.maker.seed, self.maker.name)
         q, reason = self.question, "the trajectory has another order than the plan"
         return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
 
@@ -246,7 +242,7 @@ class _Asking:
             where = (q.benchmark, q.id, target.error_type, target.position)
             return Refused(*where, str(error), error.text)
         previous = tuple(steps[: target.position - 1])
-        return StepRow(q, previous, step, feedback, INJECTED, self.name)
+        return StepRow(q, previous, step, feedback, INJECTED, self.maker.name)
 
     async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
         reply = await self._ask(injection_request(self.question, steps, target))
@@ -275,7 +271,7 @@ class _Asking:
 
     async def _ask(self, request: Request) -> Completion:
         try:
-            reply = await self.client.ask(request)
+            reply = await self.maker.client.ask(request)
         except EngineError as error:
             self.replies["failed"] += 1
             raise _NotKept(f"{REQUEST_FAILED}: {one_line(str(error))}") from None

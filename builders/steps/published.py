@@ -19,23 +19,16 @@ def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
     hub = None if folder.exists() else HubSource.read(source)
     if hub is None:
         return dataset_folder(folder, VERIFIER_STEPS) or folder, VERIFIER_STEPS, None
-    commit = resolve_commit(hub)
-    return _pulled(hub, commit, split), hub.repo, commit
-
-
-def _pulled(hub: HubSource, commit: str, split: str) -> Path:
     from huggingface_hub import snapshot_download
 
+    commit = resolve_commit(hub)
     wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
+    files = [*wanted, f"{STATISTICS}/*.json"]
     try:
-        return Path(
-            snapshot_download(
-                hub.repo,
-                repo_type="dataset",
-                revision=commit,
-                allow_patterns=[*wanted, f"{STATISTICS}/*.json"],
-            )
+        found = snapshot_download(
+            hub.repo, repo_type="dataset", revision=commit, allow_patterns=files
         )
     except Exception as error:  # the client's errors have no common base; none is ours
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error
+    return Path(found), hub.repo, commit

@@ -147,18 +147,13 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
     cut = with_ten_passages({**row, "passages": numbered}, seed)
     places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
     label = label_of(row)
-    moved = replace(
-        label,
-        reasoning_path=tuple(_moved(triple, places) for triple in label.reasoning_path),
-        knowledge_graph=tuple(_moved(triple, places) for triple in label.knowledge_graph),
-    )
-    return question_of(cut, benchmark=benchmark, split=split), moved
 
+    def moved(triples: Sequence[Triple]) -> tuple[Triple, ...]:
+        return tuple(replace(t, passage=t.passage and places.get(t.passage)) for t in triples)
 
-def _moved(triple: Triple, places: Mapping[int, int]) -> Triple:
-    if triple.passage is None:
-        return triple
-    return replace(triple, passage=places.get(triple.passage))
+    path, graph = moved(label.reasoning_path), moved(label.knowledge_graph)
+    question = question_of(cut, benchmark=benchmark, split=split)
+    return question, replace(label, reasoning_path=path, knowledge_graph=graph)
 
 
 def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> set[str]:

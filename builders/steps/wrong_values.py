@@ -34,13 +34,13 @@ def wrong_values(question: Question, item: Item, value: str, choice: int) -> lis
     relation = RELATIONS.get(item.triples[0].relation)
     kind = relation.kind if relation and item.sentence is None else ""
     if as_date(value):
-        found = list(_dates(question, value, choice))
+        found = list(_dates(question, value))
     elif kind == "nation":
         found = list(_nations(value, choice))
     elif kind == "place":
         found = list(_places(question, value))
     elif as_number(value) is not None and len(value.split()) <= 2:
-        found = list(_numbers(value, choice))
+        found = list(_numbers(value))
     else:
         found = list(_names(question, value))
     words = set(normal_name(value).split())
@@ -54,7 +54,7 @@ def wrong_values(question: Question, item: Item, value: str, choice: int) -> lis
     return (other[start:] + other[:start])[:_MOST]
 
 
-def _dates(question: Question, value: str, choice: int) -> Iterator[str]:
+def _dates(question: Question, value: str) -> Iterator[str]:
     """Dates of other passages, else the same day in other years."""
     date = as_date(value)
     assert date is not None
@@ -87,7 +87,7 @@ def _places(question: Question, value: str) -> Iterator[str]:
                 yield found[1]
 
 
-def _numbers(value: str, choice: int) -> Iterator[str]:
+def _numbers(value: str) -> Iterator[str]:
     digits = re.search(r"\d[\d,]*", value)
     if digits is None:
         return
