@@ -71,8 +71,7 @@ def read(
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
     found: dict[tuple[str, str], Question] = {}
     skipped: list[str] = []
-    parts = _parts(source, benchmarks, split)
-    for part, benchmark, part_split in parts:
+    for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
         here = 0
         chunks = sources.chunks(part, part_split, size=_AT_ONCE, limit=None)
         for row in chain.from_iterable(chunk.rows for chunk in chunks):
