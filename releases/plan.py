@@ -97,8 +97,7 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
         found = [change for change in plan.diff.changes if change.state == state]
         said = state if compared else "not compared"
         rows += [(change.path, said, change.size) for change in found[:SHOWN]]
-        if found[SHOWN:]:
-            rest = found[SHOWN:]
+        if rest := found[SHOWN:]:
             rows.append((f"... and {len(rest)} more", said, sum(c.size for c in rest)))
     standing = plan.standing if compared else "not compared"
     total = sum(file.size for file in plan.artifact.files)

@@ -79,12 +79,10 @@ class Recipe:
             _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         for name in ("lora_dropout", "warmup", "weight_decay"):
             _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
-        _demand(self.held_out >= 0, "held_out", "has to be 0 or more")
-        _demand(self.seed >= 0, "seed", "has to be 0 or more")
-        flash = "flash" in self.attention
-        _demand(
-            flash or not self.padding_free, "padding_free", "needs attention: flash_attention_2"
-        )
+        for name in ("held_out", "seed"):
+            _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
+        fits = "flash" in self.attention or not self.padding_free
+        _demand(fits, "padding_free", "needs attention: flash_attention_2")
 
     def accumulation(self, devices: int) -> int:
         """Passes a device makes for one step.

@@ -18,9 +18,8 @@ RECORD = "training.json"
 
 def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
     """All that decides on what is learnt."""
-    decisive = {key: value for key, value in recipe.plain().items() if key not in FREE}
     where = ("base_model", "dataset", "plus")  # by content, as a folder may have moved
-    kept = {key: value for key, value in decisive.items() if key not in where}
+    kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
     return kept | {"base_model": weights.revision, "dataset": data.sha256}
 
 

@@ -108,10 +108,10 @@ def _publish(plan: Build, release: Path) -> None:
 
 def _write(
     plan: Build, done: Collected, release: Path
-) -> tuple[_Files, Counter[tuple[str, str]], EvaluationSample]:
+) -> tuple[_Files, Counter[tuple[str, str]], Evaluation | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``.
 
-    Returns them, how many rows there are by kind and noise type, and the sample.
+    Returns them, how many rows there are by kind and noise type, and what came of the sample.
     """
     name, counts = plan.benchmark, Counter[tuple[str, str]]()
     sample = EvaluationSample(plan.evaluation_size, plan.seed)
@@ -139,7 +139,10 @@ def _write(
     files: _Files = {dataset: {} for dataset in DATASETS}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
-    return files, counts, sample
+    if plan.split != VALIDATION:
+        return files, counts, None
+    drawn = files[VERIFIED][name + EVAL].rows
+    return files, counts, Evaluation(plan.evaluation_size, drawn, sample.left_out)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -165,17 +168,13 @@ def _statistics(
     done: Collected,
     files: _Files,
     rows: Mapping[tuple[str, str], int],
-    sample: EvaluationSample,
+    evaluation: Evaluation | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
     for (kind, type_), number in rows.items():
         types[type_] += number
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
-    evaluation = None
-    if plan.split == VALIDATION:
-        drawn = files[VERIFIED][plan.benchmark + EVAL].rows
-        evaluation = Evaluation(plan.evaluation_size, drawn, sample.left_out)
     benchmark = BENCHMARKS[plan.benchmark]
     return Statistics(
         version=plan.version,

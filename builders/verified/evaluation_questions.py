@@ -15,9 +15,9 @@ as the sample is; others are taken as they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,10 +72,10 @@ def read(
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
     found: dict[tuple[str, str], Question] = {}
     skipped: list[str] = []
-    parts = _parts(source, benchmarks, split)
-    for part, benchmark, part_split in parts:
+    for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
         here = 0
-        for place, row in _rows(part, part_split):
+        chunks = sources.chunks(part, part_split, size=_AT_ONCE, limit=None)
+        for row in chain.from_iterable(chunk.rows for chunk in chunks):
             try:
                 question = question_of(sources.decode(row), benchmark, part_split, seed)
                 if (question.benchmark, question.id) in found:
@@ -83,8 +83,8 @@ def read(
             except RowError as error:
                 if not skip:
                     mend = "mend the row, or leave such rows out with --on-error skip"
-                    raise UserError(f"{place}: {error}; {mend}") from None
-                skipped.append(f"{place}: {error}")
+                    raise UserError(f"{row.location}: {error}; {mend}") from None
+                skipped.append(f"{row.location}: {error}")
                 continue
             found[question.benchmark, question.id] = question
             here += 1
@@ -193,11 +193,6 @@ def _parts(
     of_config = config.removesuffix(EVAL)
     benchmark = next(iter(benchmarks), of_config if of_config in BENCHMARKS else None)
     return [(source, benchmark, split or (TEST if config.endswith(EVAL) else VALIDATION))]
-
-
-def _rows(source: str, split: str) -> Iterator[tuple[str, sources.RawRow]]:
-    for chunk in sources.chunks(source, split, size=_AT_ONCE, limit=None):
-        yield from ((row.location, row) for row in chunk.rows)
 
 
 def question_of(

@@ -122,8 +122,6 @@ def _made(work: Work[J], engine: Engine) -> Generator[tuple[J, Shard[Any]], None
 
 
 def _require(engine: Engine) -> None:
-    if engine.name not in ENGINES[1:]:
-        raise ValueError(f"no distributed engine {engine.name!r}")
     for module in ("datatrove", "ray") if engine.name == "ray" else ("datatrove",):
         try:
             importlib.import_module(module)

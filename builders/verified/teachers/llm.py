@@ -227,7 +227,8 @@ class LLMTeacher:
 
 def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
-    messages = _extraction(question.passages[passage - 1])
+    read = question.passages[passage - 1]
+    messages = EXTRACT.messages(title=read.title, sentences=read.sentences)
     return Request(messages, READING, EXTRACT.schema, "extract", Scene(question, passage))
 
 
@@ -238,11 +239,8 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
         for triple in known
     ]
     said = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
-    messages = (
-        *_extraction(question.passages[passage - 1]),
-        Message("assistant", said),
-        Message("user", GLEAN.ask()),
-    )
+    told = extraction_request(question, passage).messages
+    messages = (*told, Message("assistant", said), Message("user", GLEAN.ask()))
     return Request(messages, READING, GLEAN.schema, "glean", Scene(question, passage))
 
 
@@ -264,10 +262,6 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         answer=question.answer,
     )
     return Request(messages, JUDGING, PATH.schema, "path", Scene(question))
-
-
-def _extraction(passage: Passage) -> tuple[Message, ...]:
-    return EXTRACT.messages(title=passage.title, sentences=passage.sentences)
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:
