@@ -121,9 +121,8 @@ def read_step(text: str) -> Reading:
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
-    refers = tuple(
-        dict.fromkeys(int(n) for n in re.findall(r"\d+", " ".join(_STEP_LIST.findall(text))))
-    )
+    steps = " ".join(_STEP_LIST.findall(text))
+    refers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", steps))))
     claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))

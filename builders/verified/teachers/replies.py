@@ -95,30 +95,23 @@ def read_path(text: str) -> Path:
     if any(other != whole for other in found):
         raise UnreadableReply("two different verdicts")
     given = whole["verdict"]
-    verdict = (
-        (given if isinstance(given, str) else "")
-        .strip()
-        .lower()
-        .replace(" ", "_")
-        .replace("-", "_")
-    )
-    if verdict not in NOISE_TYPES or verdict == "unparsed":
-        raise UnreadableReply(f"unknown verdict {_short(str(given))!r}")
+    name = re.sub("[ -]", "_", given.strip().lower()) if isinstance(given, str) else ""
+    verdict: NoiseType = next((known for known in NOISE_TYPES if known == name), "unparsed")
+    if verdict == "unparsed":
+        raise UnreadableReply(f"unknown verdict {one_line(str(given))[:60]!r}")
     steps = whole.get("path") or []
     if not isinstance(steps, list):
         raise UnreadableReply("its path is no list")
     return Path(
         steps=tuple(_step(step) for step in steps),
-        verdict=next(name for name in NOISE_TYPES if name == verdict),
+        verdict=verdict,
         explanation=one_line(whole.get("explanation")),
         kind="clean" if reply.is_clean and whole == reply.values[0] else "salvaged",
     )
 
 
 def _step(value: Any) -> int | Triple:
-    if isinstance(value, bool):
-        raise UnreadableReply("a step of its path is neither a number nor a triple")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and re.fullmatch(r"\s*[Tt#]?\d{1,6}\s*", value):
         return int(value.strip().lstrip("Tt#"))
@@ -150,11 +143,8 @@ def _is_triple_like(value: Any) -> bool:
 
 
 def _is_innermost_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and not any(map(_is_nested, value))
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, dict | list)
+    listed = isinstance(value, list) and bool(value)
+    return listed and not any(isinstance(part, dict | list) for part in value)
 
 
 def _triple(value: Any) -> Triple | None:
@@ -190,10 +180,6 @@ def one_line(value: Any) -> str:
     """Text of a reply on one line, as UTF-8 can hold it."""
     text = "" if value is None else str(value)
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-
-
-def _short(text: str) -> str:
-    return one_line(text)[:60]
 
 
 def why_unreadable(text: str) -> str:
