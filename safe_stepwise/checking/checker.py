@@ -7,11 +7,11 @@ the step is sound. Where neither can be proved it abstains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
-from safe_stepwise.checking.inference import Drawn, Lifespan, concludes, draw, lifespan, states_span
+from safe_stepwise.checking.inference import Drawn, concludes, draw, span_of, states_span
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
 from safe_stepwise.checking.step_reading import Reading, has_value, read_step
@@ -98,7 +98,7 @@ class Checker:
         if step.kind != "Logical":
             return False
         if item.derivation == "life span":
-            return states_span(reading, self._span_of(item)) is True
+            return states_span(reading, span_of(self.plan, item)) is True
         read_all = all(place in done for place in self.plan.facts)
         return read_all and self._drawn(reading).right is True
 
@@ -131,7 +131,7 @@ class Checker:
             return guide_to(item, self.passages, text)
         steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
-            return word("guidance", "span", text, steps=steps, what=self._span_of(item).head)
+            return word("guidance", "span", text, steps=steps, what=span_of(self.plan, item).head)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
         return word("guidance", code, text, steps=steps)
 
@@ -146,7 +146,7 @@ class Checker:
             return self._check_new_fact(case, new[0])
         if stated:
             return self._redundant(case, stated[0])
-        checks: dict[str, Callable[[_Case], Feedback | None]] = {
+        checks: Mapping[str, Callable[[_Case], Feedback | None]] = {
             "Off-topic": self._off_topic,
             "Inefficiency": self._inefficiency,
             "Contradictory": self._contradictory,
@@ -154,12 +154,8 @@ class Checker:
             "Information Miss": self._information_miss,
             "Premature Attribution": self._bypass,
         }
-        for error_type in check_order("Attribution"):
-            if error_type in checks:
-                found = checks[error_type](case)
-                if found is not None:
-                    return found
-        return None
+        found = (checks[name](case) for name in check_order("Attribution") if name in checks)
+        return next(filter(None, found), None)
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
@@ -168,14 +164,8 @@ class Checker:
         waiting = [use for use in item.uses if use not in case.done]
         if waiting:
             first = self.plan.items[self.next_item(case.done) or waiting[0]]
-            return self._feedback(
-                case,
-                "Premature Attribution",
-                "premature",
-                self._guide_to(case, first),
-                entity=self.claims.joint(item, self.plan.items[waiting[0]]),
-                missing=missing(first, self.passages),
-            )
+            entity = self.claims.joint(item, self.plan.items[waiting[0]])
+            return self._about(first, case, "Premature Attribution", "premature", entity=entity)
         return self._sound(case, "sound_fact", place, passage=item.passage)
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
@@ -185,15 +175,8 @@ class Checker:
         value = self.claims.value_of(item)
         if any(first_mention(read(page), value) is not None for page in pages):
             return None
-        return self._feedback(
-            case,
-            "Unsupported",
-            "not_in_passage",
-            self._guide_to(case, item, again=True),
-            passage=cited[0],
-            value=value,
-            what=missing(item, self.passages),
-        )
+        told = {"passage": cited[0], "value": value}
+        return self._about(item, case, "Unsupported", "not_in_passage", **told)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
         """A true statement of one passage that is no fact of the plan."""
@@ -225,16 +208,9 @@ class Checker:
         for item in sorted(self.claims.facts, key=lambda item: items.index(item) in case.done):
             claimed = self.claims.other_value(reading, item)
             if claimed is not None:
-                return self._feedback(
-                    case,
-                    "Contradictory",
-                    "contradicted",
-                    self._guide_to(case, item, again=True),
-                    passage=item.passage,
-                    said=said(item, self.passages),
-                    value=None if item.sentence is not None else item.triples[0].tail,
-                    claimed=claimed,
-                )
+                value = None if item.sentence is not None else item.triples[0].tail
+                told = {"value": value, "claimed": claimed}
+                return self._about(item, case, "Contradictory", "contradicted", **told)
         return None
 
     def _unsupported(self, case: _Case) -> Feedback | None:
@@ -259,19 +235,9 @@ class Checker:
         return None
 
     def _information_miss(self, case: _Case) -> Feedback | None:
-        if not case.reading.denies:
-            return None
-        for place in self.plan.facts:
-            item = self.plan.items[place]
-            if place not in case.done and self.claims.asks_for(case.reading, item):
-                return self._feedback(
-                    case,
-                    "Information Miss",
-                    "missed",
-                    self._guide_to(case, item, again=True),
-                    passage=item.passage,
-                    said=said(item, self.passages),
-                )
+        for item in self._unread(case) if case.reading.denies else ():
+            if self.claims.asks_for(case.reading, item):
+                return self._about(item, case, "Information Miss", "missed")
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
@@ -286,13 +252,7 @@ class Checker:
                 continue
             triple, first = item.triples[0], earlier.triples[0]
             if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
-                return self._feedback(
-                    case,
-                    "Premature Attribution",
-                    "bypassed",
-                    self._guide_to(case, earlier),
-                    missing=missing(earlier, self.passages),
-                )
+                return self._about(earlier, case, "Premature Attribution", "bypassed")
         return None
 
     # ------------------------------------------------------------------------------------ logic
@@ -303,7 +263,7 @@ class Checker:
             return self._check_conclusion(case, drawn)
         for place, item in enumerate(self.plan.items):
             if item.derivation == "life span":
-                right = states_span(case.reading, self._span_of(item))
+                right = states_span(case.reading, span_of(self.plan, item))
                 if right is not None:
                     return self._check_span(case, place, right)
         facts = [n for n in self.plan.facts if n in case.done]
@@ -332,12 +292,9 @@ class Checker:
             return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
         if right:
             return self._sound(case, "sound_derivation", place)
-        span = self._span_of(item)
+        span = span_of(self.plan, item)
         told = f"{span.head} lived from {span.born} to {span.died}, which is {span.years} years"
         return self._feedback(case, "Logical Fallacy", "false_calculation", said=told)
-
-    def _span_of(self, item: Item) -> Lifespan:
-        return lifespan([self.plan.items[use].triples[0] for use in item.uses])
 
     def _drawn(self, reading: Reading) -> Drawn:
         """What a step concludes, and whether that is what the facts give."""
@@ -380,11 +337,10 @@ class Checker:
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
-        lacking = [self.plan.items[n] for n in self.plan.facts if n not in case.done]
-        return missing(lacking[0], self.passages) if lacking else ""
+        return next((missing(item, self.passages) for item in self._unread(case)), "")
 
-    def _guide_to(self, case: _Case, item: Item, *, again: bool = False) -> str:
-        return guide_to(item, self.passages, case.step.text, again=again)
+    def _unread(self, case: _Case) -> list[Item]:
+        return [self.plan.items[n] for n in self.plan.facts if n not in case.done]
 
     def _redundant(self, case: _Case, place: int) -> Feedback:
         return self._feedback(case, "Redundancy", "redundant", step=case.done[place])
@@ -393,6 +349,16 @@ class Checker:
         """That a step is right, and what comes next once it has established a place."""
         guidance = self.guidance({**case.done, place: case.step.number}, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
+
+    def _about(
+        self, item: Item, case: _Case, error_type: str, code: str, **values: object
+    ) -> Feedback:
+        """A finding about a fact of the plan, with the guidance to read it (again)."""
+        what, again = missing(item, self.passages), error_type != "Premature Attribution"
+        guidance = guide_to(item, self.passages, case.step.text, again=again)
+        told = {"passage": item.passage, "said": said(item, self.passages), "missing": what}
+        given = {**told, "what": what, **values}
+        return self._feedback(case, error_type, code, guidance, **given)
 
     def _feedback(
         self, case: _Case, error_type: str, code: str, guidance: str = "", **values: object

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from safe_stepwise.checking.plans import Plan
+from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import Date, as_date, as_number, dates_in, normal_name
+from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
 from safe_stepwise.records import Passage, Question, Triple
 
 _MARKER = re.compile(
@@ -47,7 +47,6 @@ _SMALLER_FIRST = frozenset(
 _YEARS = re.compile(
     r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.*\b(\d{1,3})\b", re.IGNORECASE
 )
-_ONE_YEAR = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,11 @@ def lifespan(facts: Sequence[Triple]) -> Lifespan:
     return Lifespan(born.head, born.tail, died.tail, years)
 
 
+def span_of(plan: Plan, item: Item) -> Lifespan:
+    """The life whose years an item of a plan counts."""
+    return lifespan([plan.items[use].triples[0] for use in item.uses])
+
+
 def states_span(reading: Reading, span: Lifespan) -> bool | None:
     """Whether a step gives a life span rightly; None where it speaks of no such thing.
 
@@ -94,7 +98,7 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
     if found is None or not reading.mentions(span.head):
         return None
     full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
-    return abs(int(found[1] or found[2]) - span.years) <= (0 if full else _ONE_YEAR)
+    return abs(int(found[1] or found[2]) - span.years) <= (0 if full else 1)
 
 
 def concludes(reading: Reading) -> bool:
@@ -173,7 +177,8 @@ def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
 def _false_premise(claim: str) -> bool:
     """Whether a claim compares two dates or numbers the wrong way round."""
     for found in _COMPARATOR.finditer(claim):
-        left, right = _last_value(claim[: found.start()]), _first_value(claim[found.end() :])
+        left = _value(claim[: found.start()][-60:], -1)
+        right = _value(claim[found.end() :][:60], 0)
         if left is None or right is None or len(left) != len(right) or left == right:
             continue
         if (left < right) != (found[1].lower() in _SMALLER_FIRST):
@@ -181,27 +186,10 @@ def _false_premise(claim: str) -> bool:
     return False
 
 
-_Value = tuple[float, ...]
-
-
-def _last_value(text: str) -> _Value | None:
-    return _value(text, last=True)
-
-
-def _first_value(text: str) -> _Value | None:
-    return _value(text, last=False)
-
-
-def _value(text: str, *, last: bool) -> _Value | None:
-    """The date, or where there is none the number, nearest to a comparator."""
-    near = text[-60:] if last else text[:60]
-    dates = [date for date in dates_in(near) if date.year]
-    if dates:
-        return _key(dates[-1] if last else dates[0])
+def _value(near: str, place: int) -> tuple[float, ...] | None:
+    """The first (0) or last (-1) date of what is near a comparator; without one, its number."""
+    if dates := [date for date in dates_in(near) if date.year]:
+        return dates[place][:3]
     numbers = re.findall(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?", near)
-    number = as_number(numbers[-1 if last else 0]) if numbers else None
+    number = as_number(numbers[place]) if numbers else None
     return None if number is None else (number,)
-
-
-def _key(date: Date) -> _Value:
-    return date.year, date.month, date.day

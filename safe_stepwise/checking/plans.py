@@ -115,8 +115,7 @@ def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
     """One item a statement: what joins several earlier answers is said once."""
-    keys = groupby(path, key=lambda t: (t.relation, t.tail, t.passage))
-    for _, said in keys:
+    for _, said in groupby(path, key=lambda t: (t.relation, t.tail, t.passage)):
         triples = tuple(said)
         yield Item("Attribution", triples, (), _own_words(triples[0], graph))
 
@@ -158,7 +157,8 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     What is led to comes after what leads there, and the answer last where there is a choice.
     """
     asked = words_of(question.question)
-    waiting = sorted(items, key=lambda item: _nearness(item, question))
+    answer = normal_name(question.answer)
+    waiting = sorted(items, key=lambda item: answer in map(normal_name, item.ends))
     placed: list[Item] = []
     while waiting:
         ready = [item for item in waiting if not _leading(item, waiting, asked)]
@@ -189,25 +189,17 @@ def _mentions(passage: Passage, sentence: int, name: str) -> bool:
     return bool(mentions(text, name)) and normal_name(name) != normal_name(passage.title)
 
 
-def _nearness(item: Item, question: Question) -> bool:
-    """Whether a fact holds the answer, or is about it."""
-    return any(normal_name(name) == normal_name(question.answer) for name in item.ends)
-
-
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
     """The facts with what each builds on: earlier ones that give an entity the question lacks."""
     asked = words_of(question.question)
+    nodes = [{graph.node(name) for name in item.ends} for item in facts]
     linked: list[Item] = []
     for item in facts:
         new = (name for name in item.ends if not has_words(asked, normal_name(name)))
         ends = {graph.node(name) for name in new}
-        uses = [n for n, earlier in enumerate(linked) if ends & _nodes(earlier, graph)]
+        uses = [n for n in range(len(linked)) if ends & nodes[n]]
         linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
     return tuple(linked)
-
-
-def _nodes(item: Item, graph: KnowledgeGraph) -> set[str]:
-    return {graph.node(name) for name in item.ends}
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -233,14 +225,15 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         facts = [f for f in _facts(branch, graph) if not any(f.triples == i.triples for i in items)]
         start = len(items)
         for fact in _linked(facts, graph, question):
-            items.append(_moved(fact, start))
+            items.append(replace(fact, uses=tuple(start + n for n in fact.uses)))
         own = list(range(start, len(items))) or shared
         if spans:
             dated = [n for n in own if items[n].triples[0].relation.startswith("date of")]
             items.append(Item("Logical", (), tuple(dated), None, "life span"))
-            own = [len(items) - 1]
-        last = branch[-1].relation
-        ends += [own[-1]] if spans else [n for n in own if _relation(items[n]) == last]
+            ends.append(len(items) - 1)
+        else:
+            last = branch[-1].relation
+            ends += [n for n in own if items[n].triples[0].relation == last]
     items.append(Item("Logical", (), tuple(dict.fromkeys(ends)), None, "conclusion"))
     kind: PlanKind = "simple comparison"
     if spans:
@@ -248,14 +241,5 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
     elif any(len(branch) > 1 for branch in branches):
         kind = "bridge comparison"
     found = compared(question, branches)
-    if found.result is None or not graph.same(found.result, question.answer):
-        return Plan(kind, tuple(items))
-    return Plan(kind, tuple(items), found.operation, found.sides)
-
-
-def _relation(item: Item) -> str:
-    return item.triples[0].relation if item.triples else ""
-
-
-def _moved(item: Item, by: int) -> Item:
-    return replace(item, uses=tuple(n + by for n in item.uses))
+    told = found.result is not None and graph.same(found.result, question.answer)
+    return Plan(kind, tuple(items), *((found.operation, found.sides) if told else ()))

@@ -35,6 +35,17 @@ def pick(wordings: Sequence[str], choice: int) -> str:
     return wordings[choice % len(wordings)]
 
 
+def fill(wording: str, **values: object) -> str:
+    """A wording with its names in braces replaced by values.
+
+    >>> fill("According to Passage {n}, {claim}.", n=3, claim="Oru is a town")
+    'According to Passage 3, Oru is a town.'
+    """
+    for name, value in values.items():
+        wording = wording.replace("{" + name + "}", str(value))
+    return wording
+
+
 def is_noun(relation: str) -> bool:
     """Whether a relation is a known one that "the … of somebody" can word.
 
@@ -77,18 +88,15 @@ def wordings(triple: Triple) -> tuple[str, ...]:
     date = as_date(triple.tail)
     on = "on" if date and date.day else "in"
     tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
-    return tuple(
-        pattern.replace("{on}", on).replace("{h}", triple.head).replace("{t}", tail)
-        for pattern in patterns
-    )
+    return tuple(fill(pattern, on=on, h=triple.head, t=tail) for pattern in patterns)
 
 
 def state(triples: Sequence[Triple], choice: int) -> str:
     """What a fact says, as a clause in words of ours."""
     triple = triples[0]
     if is_free(triple):
-        said = pick(_WORDINGS["answers"], choice)
-        return said.replace("{q}", asked_of(triples).strip(" ?") + "?").replace("{t}", triple.tail)
+        question = asked_of(triples).strip(" ?") + "?"
+        return fill(pick(_WORDINGS["answers"], choice), q=question, t=triple.tail)
     return pick(wordings(triple), choice)
 
 
@@ -98,8 +106,7 @@ def cite(claim: str, passage: int, choice: int) -> str:
     >>> cite("Ana was born in Oru", 3, 0)
     'According to Passage 3, Ana was born in Oru.'
     """
-    said = pick(_WORDINGS["citations"], choice).replace("{n}", str(passage))
-    return said.replace("{claim}", claim.removesuffix("."))
+    return fill(pick(_WORDINGS["citations"], choice), n=passage, claim=claim.removesuffix("."))
 
 
 def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int) -> str:
@@ -122,8 +129,7 @@ def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int
         told = words
     named = any(part in told for part in title.split() if len(part) > 3) or title in told
     key = "quotations" if named else "quotations_about"
-    said = pick(_WORDINGS[key], choice).replace("{n}", str(number)).replace("{title}", title)
-    return said.replace("{sentence}", told)
+    return fill(pick(_WORDINGS[key], choice), n=number, title=title, sentence=told)
 
 
 def _shortened(sentence: str, needed: str) -> str:
@@ -148,22 +154,19 @@ def steps_named(numbers: Sequence[int]) -> str:
 
 def conclude(steps: Sequence[int], answer: str, choice: int) -> str:
     """The text of a logical step that says what a chain of steps leads to."""
-    said = pick(_WORDINGS["conclusions"], choice)
-    return said.replace("{steps}", steps_named(steps)).replace("{answer}", answer)
+    return fill(pick(_WORDINGS["conclusions"], choice), steps=steps_named(steps), answer=answer)
 
 
 def compared(
     outcome: str, steps: Sequence[int], values: Sequence[str], answer: str, choice: int
 ) -> str:
     """The text of a logical step that compares; ``outcome`` names a list of ``comparisons``."""
-    said = pick(_WORDINGS["comparisons"][outcome], choice).replace("{steps}", steps_named(steps))
-    for name, value in zip("ab", values, strict=False):
-        said = said.replace("{" + name + "}", value)
-    said = said.replace("{answer}", answer)
+    said = pick(_WORDINGS["comparisons"][outcome], choice)
+    sides = dict(zip("ab", values, strict=False))
+    said = fill(said, steps=steps_named(steps), **sides, answer=answer)
     return said[:1].upper() + said[1:]
 
 
 def lived(steps: Sequence[int], head: str, years: int, choice: int) -> str:
     """The text of a logical step that counts the years of a life."""
-    said = pick(_WORDINGS["lifespans"], choice).replace("{steps}", steps_named(steps))
-    return said.replace("{h}", head).replace("{t}", str(years))
+    return fill(pick(_WORDINGS["lifespans"], choice), steps=steps_named(steps), h=head, t=years)

@@ -13,7 +13,6 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 _CITED = re.compile(r"\bpassages? (\d+)", re.IGNORECASE)
-_REFERS = re.compile(r"\bsteps? (\d+)", re.IGNORECASE)
 _FRAME = re.compile(
     r"^[^“]{0,80}?\bpassages? \d+\b(?: \([^)]*\))?[^,:.“]{0,60}?"
     r"(?:[,:\])]|\.(?=\s)|\bthat\b|(?=“))\s*",
@@ -83,12 +82,20 @@ class Reading:
     @property
     def values(self) -> tuple[str, ...]:
         """Names, dates and numbers that the step gives, as it writes them."""
-        return _values(self)
+        runs = [_OPENER.sub("", written) for written, _ in names_in(self.page).values()]
+        runs = [_LEADS_ON.sub("", run) for run in runs]
+        found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
+        dates = dates_in(self.claim)
+        found += [self.claim[d.start : d.end] for d in dates if d.year]
+        for match in re.finditer(r"\b\d[\d,.]*\b", self.claim):
+            dated = any(d.start <= match.start() < d.end for d in dates)
+            if not dated and as_number(match[0]) is not None:
+                found.append(match[0])
+        return tuple(dict.fromkeys(found))
 
     def mentions(self, name: str) -> bool:
         """Whether the step gives a name, date or number."""
-        date = as_date(name)
-        if date:
+        if date := as_date(name):
             return any(found.year and found.agrees(date) for found in dates_in(self.text.clean))
         if mentions(self.text, name):
             return True
@@ -113,21 +120,14 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    cited = tuple(dict.fromkeys(int(n) for n in _CITED.findall(text)))
-    refers = tuple(dict.fromkeys(int(n) for n in re.findall(r"\d+", " ".join(_step_lists(text)))))
+    cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
+    steps = " ".join(_STEP_LIST.findall(text))
+    refers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", steps))))
     claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
-    own = _NOT_OURS.sub("X", claim)
-    return Reading(
-        claim,
-        cited,
-        refers,
-        page,
-        read(page),
-        _denies(text),
-        bool(_NOT_ASSERTED.search(own)),
-    )
+    announces = bool(_NOT_ASSERTED.search(_NOT_OURS.sub("X", claim)))
+    return Reading(claim, cited, refers, page, read(page), _denies(text), announces)
 
 
 def _denies(text: str) -> bool:
@@ -153,10 +153,6 @@ def _unframed(text: str) -> str:
         if bare != text and len(bare.split()) >= _SHORTEST_CLAIM:
             return bare
     return text
-
-
-def _step_lists(text: str) -> list[str]:
-    return [match[0] for match in _STEP_LIST.finditer(text)]
 
 
 @lru_cache(maxsize=32768)
@@ -190,16 +186,3 @@ def has_value(page: Passage, value: str) -> bool:
 def _squeezed(text: str) -> str:
     """Letters and digits alone, so that no punctuation or spacing tells two writings apart."""
     return "".join(char for char in clean(text) if char.isalnum())
-
-
-def _values(reading: Reading) -> tuple[str, ...]:
-    runs = [_OPENER.sub("", written) for written, _ in names_in(reading.page).values()]
-    runs = [_LEADS_ON.sub("", run) for run in runs]
-    found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
-    dates = dates_in(reading.claim)
-    found += [reading.claim[d.start : d.end] for d in dates if d.year]
-    spans = [(d.start, d.end) for d in dates]
-    for match in re.finditer(r"\b\d[\d,.]*\b", reading.claim):
-        if not any(a <= match.start() < b for a, b in spans) and as_number(match[0]) is not None:
-            found.append(match[0])
-    return tuple(dict.fromkeys(found))

@@ -7,13 +7,16 @@ so that equal steps get equal verdicts and a dataset is not written in one tone.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import asked_of, is_free, pick, state
+from safe_stepwise.checking.statements import asked_of, fill, is_free, pick, state
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage
+
+_FIELD = re.compile(r"{(\w+)}")
 
 
 def word(part: str, code: str, text: str, **values: Any) -> str:
@@ -22,16 +25,10 @@ def word(part: str, code: str, text: str, **values: Any) -> str:
     >>> word("guidance", "conclude", "a step", steps="Step 1")
     'Draw the conclusion that follows from Step 1.'
     """
-    given = {name: str(value) for name, value in values.items() if value is not None}
-    options = [
-        option
-        for option in load("verdicts")[part][code]
-        if all(name in given for name in _fields(option))
-    ]
-    said: str = pick(options, choice_for(text, part))
-    for name, value in given.items():
-        said = said.replace("{" + name + "}", value)
-    return said
+    given = {name: value for name, value in values.items() if value is not None}
+    every = load("verdicts")[part][code]
+    options = [option for option in every if given.keys() >= set(_FIELD.findall(option))]
+    return fill(pick(options, choice_for(text, part)), **given)
 
 
 def choice_for(*parts: str) -> int:
@@ -50,8 +47,8 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
         return item.page(passages).title
     if is_free(triple):
         return asked_of(item.triples).strip(" ?") + "?"
-    known: str | None = load("statements")["sought"].get(triple.relation)
-    return (known or f"the {triple.relation} of {{h}}").replace("{h}", triple.head)
+    known = load("statements")["sought"].get(triple.relation)
+    return fill(known or f"the {triple.relation} of {{h}}", h=triple.head)
 
 
 def searched_for(item: Item, passages: Sequence[Passage]) -> str:
@@ -83,16 +80,10 @@ def said(item: Item, passages: Sequence[Passage]) -> str:
 
 def guide_to(item: Item, passages: Sequence[Passage], text: str, *, again: bool = False) -> str:
     """The action that an item asks for; ``again`` after a step that got it wrong."""
-    code = "find"
+    codes = ("find", "instead")
     if item.sentence is not None:
-        code = "read"
+        codes = ("read", "read_instead")
     elif is_free(item.triples[0]):
-        code = "ask"
-    if again:
-        code = {"find": "instead", "read": "read_instead", "ask": "ask_instead"}[code]
+        codes = ("ask", "ask_instead")
     what = sought(item, passages)
-    return word("guidance", code, text, what=what, passage=item.passage)
-
-
-def _fields(option: str) -> list[str]:
-    return [part.split("}")[0] for part in option.split("{")[1:]]
+    return word("guidance", codes[again], text, what=what, passage=item.passage)

@@ -6,12 +6,11 @@ Wording varies with the question and a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Protocol
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.inference import lifespan, span_of
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.graphs.comparisons import Side, compare
@@ -66,7 +65,7 @@ class _Writer:
             return self._fact(item, choice)
         steps = [use + 1 for use in item.uses]
         if item.derivation == "life span":
-            span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
+            span = span_of(self.plan, item)
             return statements.lived(steps, span.head, span.years, choice)
         if self.plan.kind == "sequential":
             return self._conclusion(choice)
@@ -107,11 +106,9 @@ class _Writer:
         triples = [self.plan.items[n].triples[0] for n in self.plan.facts]
         if not all(statements.is_noun(triple.relation) for triple in triples):
             return ""
-        graph = self.claims.graph
-        for earlier, later in pairwise(triples):
-            if not graph.same(earlier.tail, later.head):
-                return ""
-        if not graph.same(triples[-1].tail, self.question.answer):
+        joints = [*(t.head for t in triples[1:]), self.question.answer]
+        ends = zip(triples, joints, strict=True)
+        if not all(self.claims.graph.same(triple.tail, joint) for triple, joint in ends):
             return ""
         phrase = triples[0].head
         for triple in triples:
@@ -120,16 +117,14 @@ class _Writer:
 
     def _comparison(self, item: Item, steps: Sequence[int], choice: int) -> str:
         plan, answer = self.plan, self.question.answer
-        if plan.operation is None or len(plan.sides) != 2:
-            return statements.compared("open", steps, (), answer, choice)
         values = [self._compared(side, n) for side, n in zip(plan.sides, steps[-2:], strict=False)]
-        if len(values) != 2:
+        if plan.operation is None or len(plan.sides) != 2 or len(values) != 2:
             return statements.compared("open", steps, (), answer, choice)
-        outcome = plan.operation
+        outcome: str = plan.operation
         if outcome == "same" and answer.lower() == "no":
-            return statements.compared("different", steps, values, answer, choice)
-        if outcome in ("earliest", "latest", "longest", "most", "fewest"):
-            first = compare(outcome, plan.sides) == plan.sides[0].entity
+            outcome = "different"
+        elif outcome in ("earliest", "latest", "longest", "most", "fewest"):
+            first = compare(plan.operation, plan.sides) == plan.sides[0].entity
             values = values if first else values[::-1]
         return statements.compared(outcome, steps, values, answer, choice)
 

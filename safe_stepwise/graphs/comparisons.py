@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product, starmap
 from typing import Literal
 
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import Date, as_date, as_number, normal_name
+from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.records import Question, Triple
 
 Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
@@ -118,39 +119,33 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
     if len(sides) != 2 or not all(side.values for side in sides):
         return None
     if op == "same":
-        return (
-            "yes" if any(_equal(a, b) for a in sides[0].values for b in sides[1].values) else "no"
-        )
-    if op in ("most", "fewest"):
-        numbers = [as_number(side.values[0]) for side in sides]
-        return _pick(sides, numbers, largest=op == "most")
-    if op == "longest":
-        ends = [as_date(side.values[0]) for side in sides]
-        starts = [as_date(side.since[0]) if side.since else None for side in sides]
-        spans = [
-            _ordinal(e) - _ordinal(s) if e and s else None
-            for e, s in zip(ends, starts, strict=True)
-        ]
-        return _pick(sides, spans, largest=True)
-    first, second = (as_date(side.values[0]) for side in sides)
-    if first and second and first[:3] != second[:3] and first.agrees(second):
-        return None
-    return _pick(
-        sides, [_ordinal(d) if d else None for d in (first, second)], largest=op == "latest"
-    )
-
-
-def _pick(sides: Sequence[Side], keys: Sequence[float | None], *, largest: bool) -> str | None:
-    first, second = keys
+        return "yes" if any(starmap(_equal, product(*(side.values for side in sides)))) else "no"
+    if op in ("earliest", "latest"):
+        one, other = (as_date(side.values[0]) for side in sides)
+        if one and other and one[:3] != other[:3] and one.agrees(other):
+            return None
+    first, second = (_key(op, side) for side in sides)
     if first is None or second is None:
         return None
     if first == second:
         return "tie"
-    return sides[0 if (first > second) == largest else 1].entity
+    return sides[(first > second) != (op in ("latest", "longest", "most"))].entity
 
 
-def _ordinal(date: Date) -> float:
-    return date.year + (date.month or 6.5) / 13 + (date.day or 15) / 500
+def _key(op: Operation, side: Side) -> float | None:
+    """What a side is compared by: a number, a date, or the span between two."""
+    if op in ("most", "fewest"):
+        return as_number(side.values[0])
+    end = _ordinal(side.values[0])
+    if op != "longest" or end is None:
+        return end
+    start = _ordinal(side.since[0]) if side.since else None
+    return None if start is None else end - start
+
+
+def _ordinal(text: str) -> float | None:
+    date = as_date(text)
+    return date.year + (date.month or 6.5) / 13 + (date.day or 15) / 500 if date else None
 
 
 def _equal(one: str, other: str) -> bool:

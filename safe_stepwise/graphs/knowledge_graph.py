@@ -30,8 +30,7 @@ def entity_key(name: str) -> str:
     >>> entity_key("Ors Velt (painter)") == entity_key("Ors Velt (footballer)")
     False
     """
-    date = as_date(name)
-    if date:
+    if date := as_date(name):
         return f"date:{date.year}-{date.month}-{date.day}"
     if re.fullmatch(r"[\d,. ]+|\w+", name) and (number := as_number(name)) is not None:
         return f"number:{number!r}"
@@ -115,15 +114,13 @@ class KnowledgeGraph:
         goal = self.node(target)
         if not self.graph.has_node(goal):
             return None
-        best: list[str] | None = None
-        for source in sources:
-            start = self.node(source)
-            if self.graph.has_node(start) and nx.has_path(self._joined, start, goal):
-                nodes = nx.shortest_path(self._joined, start, goal)
-                best = nodes if best is None or len(nodes) < len(best) else best
-        if best is None:
+        starts = [start for start in map(self.node, sources) if self.graph.has_node(start)]
+        joined = [start for start in starts if nx.has_path(self._joined, start, goal)]
+        paths: list[list[str]] = [nx.shortest_path(self._joined, start, goal) for start in joined]
+        if not paths:
             return None
-        return tuple(self._edge(a, b) for a, b in pairwise(best))
+        shortest = min(paths, key=len)
+        return tuple(self._edge(a, b) for a, b in pairwise(shortest))
 
     def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
         """A path split at its starting points: one chain for each entity that a comparison needs.
@@ -133,11 +130,9 @@ class KnowledgeGraph:
         """
         triples = tuple(path)
         reached = {self.node(t.tail) for t in triples}
-        starts = dict.fromkeys(
-            self.node(t.head) for t in triples if self.node(t.head) not in reached
-        )
+        heads = dict.fromkeys(self.node(t.head) for t in triples)
         chains = []
-        for start in starts:
+        for start in (head for head in heads if head not in reached):
             frontier, chain = {start}, list[Triple]()
             while found := [t for t in triples if t not in chain and self.node(t.head) in frontier]:
                 chain += found

@@ -89,10 +89,8 @@ def _short_spans(text: Text, name: str, low: int, high: int) -> Iterator[Span]:
     if not last:
         return
     words = normal_name(name).split()
-    own = {*words, *_HONORIFICS}
-    others = {pair for pair in text.full_names if pair.endswith(f" {last}")} - {
-        f"{word} {last}" for word in own
-    }
+    own = {f"{word} {last}" for word in {*words, *_HONORIFICS}}
+    others = {pair for pair in text.full_names if pair.endswith(f" {last}")} - own
     if len(words) > _MIDDLE_NAMES:
         others = set()
     if others and next(_spans(text.clean, name), None) is None:
@@ -119,9 +117,8 @@ def mentioned_within(text: Text, name: str, low: int, high: int, *, in_full: boo
     """Whether a name, or (unless ``in_full``) its last word, stands between two offsets."""
     if next(_spans(text.clean, name, low, high), None):
         return True
-    return (
-        not in_full and next(_short_spans(text, name, max(0, low - 1), high + 1), None) is not None
-    )
+    short = () if in_full else _short_spans(text, name, max(0, low - 1), high + 1)
+    return any(True for _ in short)
 
 
 _LONGEST_NAME = 8
@@ -184,16 +181,12 @@ _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
 _PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
 
 
-def _rest_of_name(text: str, end: int) -> list[str]:
-    match = _LONGER_NAME.match(text, end)
-    return match[0].split() if match else []
-
-
 def _names_subject(text: str, start: int, end: int) -> bool:
     """Whether a span names the subject: it opens the text, or a naming word leads it."""
     if _NAMING.search(text, 0, start):
         return True
-    if _COMMON_NOUNS.intersection(_rest_of_name(text, end)):
+    rest = _LONGER_NAME.match(text, end)
+    if rest and _COMMON_NOUNS.intersection(rest[0].split()):
         return False
     if start <= 1:
         return True

@@ -140,11 +140,9 @@ def dates_in(text: str) -> tuple[Date, ...]:
     """
     found = []
     for match in _DATE.finditer(text):
-        part = match.groupdict()
-        year = next((int(part[k]) for k in ("y1", "y2", "y3", "y4") if part[k]), 0)
-        month_name = next((part[k] for k in ("m1", "m2", "m3") if part[k]), None)
-        month = _month_number(month_name) if month_name else 0
-        day = next((int(part[k]) for k in ("d1", "d2") if part[k]), 0)
+        part = {name[0]: found for name, found in match.groupdict().items() if found}
+        year, day = int(part.get("y", 0)), int(part.get("d", 0))
+        month = _month_number(part["m"]) if "m" in part else 0
         if year and _BEFORE_CHRIST.match(text, match.end()):
             year = -year
         if day <= 31:

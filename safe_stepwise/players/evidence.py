@@ -94,9 +94,8 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
         told = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
         for sentence in [n for n in told if n < len(page.sentences)][:1]:
             words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            yield Triple(
-                page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence
-            )
+            tail = " ".join(words[:12]).rstrip(".,;")
+            yield Triple(page.title, DESCRIBED, tail, number, sentence)
 
 
 # ------------------------------------------------------------------------------- what is said of it
@@ -139,13 +138,8 @@ def without_hidden(
     feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]
 ) -> Feedback:
     """A verdict that names no passage beyond those at hand."""
-    less, instead = feedback, search(item, passages)
-    if _names_hidden(feedback.diagnosis, question):
-        less = replace(less, diagnosis=instead.diagnosis)
-    if _names_hidden(feedback.guidance, question):
-        less = replace(less, guidance=instead.guidance)
-    return less
-
-
-def _names_hidden(text: str, question: Question) -> bool:
-    return any(int(number) > len(question.passages) for number in _PASSAGE.findall(text))
+    instead, known = search(item, passages), len(question.passages)
+    for part in ("diagnosis", "guidance"):
+        if any(int(number) > known for number in _PASSAGE.findall(getattr(feedback, part))):
+            feedback = replace(feedback, **{part: getattr(instead, part)})
+    return feedback

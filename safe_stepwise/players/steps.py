@@ -21,7 +21,7 @@ from random import Random
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.inference import span_of
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
@@ -102,17 +102,12 @@ def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feed
 def _generate(request: Request, error_rate: float, chance: Random) -> Step:
     scene = _scene(request)
     writer = _Writer(scene.question, scene.previous, chance)
-    if scene.feedback is None:
-        wrong, place = chance.random() < error_rate, writer.believed
+    if request.role == generator.FINAL_ROLE:
+        place = len(writer.items)
+    elif scene.feedback is None:
+        place = writer.believed
     else:
-        wrong, place = chance.random() < min(error_rate, DEAF), writer.missing
-    return writer.wrong(place) if wrong else writer.step(place)
-
-
-def _final_answer(request: Request, error_rate: float, chance: Random) -> Step:
-    scene = _scene(request)
-    writer = _Writer(scene.question, scene.previous, chance)
-    place = len(writer.items)
+        error_rate, place = min(error_rate, DEAF), writer.missing
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 
@@ -177,20 +172,21 @@ class _Writer:
 
     def otherwise(self, place: int) -> Step:
         """Another value, another result, another answer."""
+        other = self.other_answer()
         if place == len(self.items):
-            return self._step(f"{ANSWER_MARKER} {self.other_answer()}", place)
+            return self._step(f"{ANSWER_MARKER} {other}", place)
         item, choice = self.items[place], self.chance.randrange(12)
         steps = [self.done.get(n, n + 1) for n in item.uses]
         if item.triples:
-            return self._step(self._misread(item, place, choice), place)
-        if item.derivation == "life span":
-            span = lifespan([self.items[use].triples[0] for use in item.uses])
-            return self._step(statements.lived(steps, span.head, span.years + 9, choice), place)
-        if self.checker.plan.kind == "sequential":
-            return self._step(statements.conclude(steps, self.other_answer(), choice), place)
-        return self._step(
-            statements.compared("open", steps, (), self.other_answer(), choice), place
-        )
+            text = self._misread(item, place, choice)
+        elif item.derivation == "life span":
+            span = span_of(self.checker.plan, item)
+            text = statements.lived(steps, span.head, span.years + 9, choice)
+        elif self.checker.plan.kind == "sequential":
+            text = statements.conclude(steps, other, choice)
+        else:
+            text = statements.compared("open", steps, (), other, choice)
+        return self._step(text, place)
 
     def skipping(self, place: int) -> Step:
         """A later fact before the one that leads to it."""
@@ -207,17 +203,12 @@ class _Writer:
         answer = self.question.answer
         if answer.lower() in ("yes", "no"):
             return "no" if answer.lower() == "yes" else "yes"
-        sides = [] if self.checker.plan.kind == "sequential" else self._heads()
-        return next(
-            (name for name in sides if not self._is_answer(name)),
-            _another(self.question, answer, Random(self.question.id)),
-        )
-
-    def _heads(self) -> list[str]:
-        return [_BRACKETS.sub("", t.head) for item in self.items for t in item.triples]
-
-    def _is_answer(self, name: str) -> bool:
-        return exact_match(name, self.question.accepted) == 1
+        if self.checker.plan.kind != "sequential":
+            for head in (t.head for item in self.items for t in item.triples):
+                name = _BRACKETS.sub("", head)
+                if exact_match(name, self.question.accepted) != 1:
+                    return name
+        return _another(self.question, answer, Random(self.question.id))
 
     def _misread(self, item: Item, place: int, choice: int) -> str:
         value = self.checker.claims.value_of(item)
@@ -278,7 +269,7 @@ def _reply(request: Request, error_rate: float, chance: Random) -> str:
 
 _SAID: Mapping[str, Callable[[Request, float, Random], Step | Feedback]] = {
     generator.ROLE: _generate,
-    generator.FINAL_ROLE: _final_answer,
+    generator.FINAL_ROLE: _generate,
     verifier.ROLE: _verify,
 }
 ROLES: Mapping[str, Role] = dict.fromkeys(_SAID, _reply)

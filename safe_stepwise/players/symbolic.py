@@ -31,11 +31,8 @@ class SymbolicEngine:
         self.error_rate = error_rate
         self.seed = seed
         self.name = f"symbolic:error_rate={error_rate},seed={seed} (simulated)"
-        self.identity: Mapping[str, Any] = {
-            "engine": "symbolic",
-            "error_rate": error_rate,
-            "seed": seed,
-        }
+        said = {"error_rate": error_rate, "seed": seed}
+        self.identity: Mapping[str, Any] = {"engine": "symbolic", **said}
 
     @classmethod
     def read(cls, settings: str, roles: Mapping[str, Role]) -> SymbolicEngine:

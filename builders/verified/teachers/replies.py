@@ -103,7 +103,7 @@ def read_path(text: str) -> Path:
         raise UnreadableReply("its path is no list")
     return Path(
         steps=tuple(_step(step) for step in steps),
-        verdict=next(name for name in NOISE_TYPES if name == verdict),
+        verdict=verdict,
         explanation=one_line(whole.get("explanation")),
         kind="clean" if reply.is_clean and whole == reply.values[0] else "salvaged",
     )
