@@ -14,20 +14,15 @@ from typing import Any
 from cards.base_model import Base, License
 from cards.cards import Record, sources_of
 from cards.pages import fill, headed, hub_id, line
-from cards.quality import Quality, eval_results, read_quality, title_of
+from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.measures import MEASURES, title_of
 from safe_stepwise.store.names import adapter_repo, known_version
 
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's ``--max-lora-rank`` can be."""
-_UNFILTERED: Record = {
-    "drop_category": None,
-    "feedback": "full",
-    "origins": [],
-    "rows": None,
-}
+_UNFILTERED: Record = {"drop_category": None, "feedback": "full", "origins": [], "rows": None}
 
 
 @dataclass(frozen=True, slots=True)

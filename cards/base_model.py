@@ -90,12 +90,8 @@ def license_of(readme: str, model: str) -> License | None:
         return None
     if isinstance(link, str) and "://" not in link:  # a file beside that card
         link = f"https://huggingface.co/{model}/blob/main/{link}" if hub_id(model) else None
-    return License(
-        found,
-        f"the model card of {model}",
-        line(name) if name else None,
-        line(link) if link else None,
-    )
+    named = [line(said) if said else None for said in (name, link)]
+    return License(found, f"the model card of {model}", *named)
 
 
 def license_of_package(package: str) -> License | None:

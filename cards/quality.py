@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.measures import MEASURES, title_of
 from safe_stepwise.store.names import STEPS, VERIFIER_STEPS
 
 _COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
@@ -50,12 +50,6 @@ class Quality:
         """How much the adapter has more than a baseline, None where one was not measured."""
         ours, theirs = self.adapter["measures"][measure], baseline["measures"][measure]
         return None if ours is None or theirs is None else ours - theirs
-
-
-def title_of(verifier: Mapping[str, Any]) -> str:
-    """The name of the adapter or a baseline, marked if it only plays a model."""
-    name = str(verifier["name"])
-    return f"{name} (simulated)" if verifier["simulated"] and "simulated" not in name else name
 
 
 def read_quality(found: Mapping[str, Any]) -> Quality:

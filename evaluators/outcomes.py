@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import (
-    FINAL_ANSWER,
-    GENERATOR,
-    MALFORMED,
-    OUT_OF_STEPS,
-    VERIFIER,
-)
+from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.records import (
     Attempt,

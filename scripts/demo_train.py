@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.verifier.page import margins
-from safe_stepwise.engines.chat import need
+from safe_stepwise.engines.base import need
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import FOLDER, command, run, warn

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluators.comparison import significance as stats
-from evaluators.comparison.scores import METRICS, Cell, Comparison, Difference, Estimates, Row
+from evaluators.comparison.scores import METRICS, Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, in_order, pairs
 from evaluators.outcomes import Outcome, statistics_of
@@ -100,23 +100,15 @@ class _Sample:
             estimate = self._estimate(column)
             if estimate is None:
                 continue
-            exact = self.benchmarks == 1 and metric != "f1"
-            if exact:
-                p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
+            tested: tuple[Test, float]
+            if self.benchmarks == 1 and metric != "f1":
+                tested = "mcnemar", stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
             else:
-                p = stats.flip_test(float(self.means[column]), self.flipped[:, pair])
-            yield Difference(
-                first,
-                second,
-                benchmark,
-                metric,
-                simulated,
-                int(self.counts[column]),
-                int(self.unpaired[pair]),
-                estimate,
-                "mcnemar" if exact else "sign_flip",
-                p,
-            )
+                observed = float(self.means[column])
+                tested = "sign_flip", stats.flip_test(observed, self.flipped[:, pair])
+            pairs, unpaired = int(self.counts[column]), int(self.unpaired[pair])
+            known = first, second, benchmark, metric, simulated, pairs, unpaired
+            yield Difference(*known, estimate, *tested)
 
     def _estimate(self, column: int) -> Estimate | None:
         value = float(self.means[column])
@@ -186,10 +178,7 @@ def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]
 
 
 def _row(
-    system: System,
-    found: Mapping[str, Questions],
-    samples: Mapping[str | None, _Sample],
-    at: int,
+    system: System, found: Mapping[str, Questions], samples: Mapping[str | None, _Sample], at: int
 ) -> Row:
     outcomes = [outcome for questions in found.values() for outcome in questions.values()]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]

@@ -13,6 +13,7 @@ from safe_stepwise.methods.running import LoopStatistics
 Metric = Literal["exact_match", "f1", "accuracy"]
 METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
 METRICS = tuple(METRIC_NAMES)
+Test = Literal["mcnemar", "sign_flip"]
 
 Estimates = dict[Metric, Estimate | None]
 """None where nothing was measured."""
@@ -64,7 +65,7 @@ class Difference:
     unpaired: int
     """Questions that only one of the two has, or has scored."""
     estimate: Estimate
-    test: Literal["mcnemar", "sign_flip"]
+    test: Test
     p: float
     p_holm: float = 1.0
 
@@ -123,8 +124,8 @@ class Comparison:
     ) -> Difference | None:
         """That one, if the two have a question in common."""
         wanted = (first, second, benchmark, metric)
-        known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
-        return next((d for d, key in known if key == wanted), None)
+        known = {(d.first, d.second, d.benchmark, d.metric): d for d in self.differences}
+        return known.get(wanted)
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
         """The baseline that is better on average: the one that ``system`` beats by less."""

@@ -93,11 +93,7 @@ class System:
 
     def as_json(self) -> dict[str, Any]:
         """The system for a record."""
-        return {
-            "method": self.method,
-            "players": dict(self.players),
-            "options": dict(self.options),
-        }
+        return {"method": self.method, "players": dict(self.players), "options": dict(self.options)}
 
 
 def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:

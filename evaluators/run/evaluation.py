@@ -191,11 +191,7 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
 
 
 async def _trajectories(
-    plan: Evaluation,
-    setting: Setting,
-    asked: Sequence[str],
-    journal: Journal,
-    progress: Progress,
+    plan: Evaluation, setting: Setting, asked: Sequence[str], journal: Journal, progress: Progress
 ) -> list[Trajectory]:
     """One setting's trajectories: those in the journal, and the others made now."""
     common = setting.identity(plan.corpus)
@@ -234,10 +230,7 @@ async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verd
 
 
 def _outcomes(
-    plan: Evaluation,
-    setting: Setting,
-    ended: Sequence[Trajectory],
-    verdicts: Sequence[Verdict],
+    plan: Evaluation, setting: Setting, ended: Sequence[Trajectory], verdicts: Sequence[Verdict]
 ) -> tuple[Outcome, ...]:
     took_part = [*setting.players.values(), *([plan.judge.client] if plan.judge else [])]
     return tuple(

@@ -8,17 +8,12 @@ from typing import Any
 from evaluators.comparison.tables import csv_bytes
 from evaluators.verifier.quality import FAILED, LABELS, OUTCOMES
 from safe_stepwise.store.figures import png
+from safe_stepwise.store.measures import title_of
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import category
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
 """Measures in the page's table of verifiers."""
-
-
-def title_of(verifier: Mapping[str, Any]) -> str:
-    """A verifier's name, marked if it is simulated."""
-    name: str = verifier["name"]
-    return name if not verifier["simulated"] or "simulated" in name else f"{name} (simulated)"
 
 
 def confusion_csv(confusion: Mapping[str, Mapping[str, int]]) -> bytes:
@@ -52,7 +47,7 @@ def confusion_png(confusion: Mapping[str, Mapping[str, int]], title: str) -> byt
 
 def page(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    verifiers = found["verifiers"]
+    verifiers, counted = found["verifiers"], ("erroneous", "correct", "f1")
     first = verifiers[0]
     parts = [
         f"# How good is the verifier {_cell(title_of(first))}?",
@@ -69,7 +64,7 @@ def page(found: Mapping[str, Any]) -> str:
         _table(
             ["role", "found, of erroneous", "none flagged, of correct", "F1"],
             [
-                [v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in _FIRST)]
+                [v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in counted)]
                 for v in verifiers
             ],
         ),
@@ -149,9 +144,6 @@ def agreement_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
             for pair in found["agreement"]
         ),
     ]
-
-
-_FIRST = ("erroneous", "correct", "f1")
 
 
 def _summary(verifier: Mapping[str, Any]) -> list[str]:

@@ -115,11 +115,7 @@ class Quality:
 
 
 def quality(
-    judged: Sequence[Judged],
-    walks: Sequence[Walk],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Quality:
     """All measures of one verifier's verdicts, in whatever order they are.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.labels.agreement import Score
-from evaluators.verifier.page import confusion_csv, confusion_png, page, title_of
+from evaluators.verifier.page import confusion_csv, confusion_png, page
 from evaluators.verifier.quality import RESAMPLES, agreement
 from evaluators.verifier.runs import Run
 from evaluators.verifier.step_set import Asked, StepCase
@@ -19,6 +19,7 @@ from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.locks import cannot_write
+from safe_stepwise.store.measures import title_of
 from safe_stepwise.taxonomy import CORRECT
 
 QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (

@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
+from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 FinishReason = Literal["stop", "length"]
@@ -112,6 +114,12 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """Free connections, threads, accelerator memory."""
+
+
+def need(engine: str, library: str, extra: str, *modules: str) -> None:
+    """Raise ``UserError`` if the modules that an engine stands on are not installed."""
+    if any(find_spec(module) is None for module in modules):
+        raise UserError(f"the {engine} engine needs {library}: pip install -e '.[{extra}]'")
 
 
 def request_key(engine: Engine, request: Request) -> str:

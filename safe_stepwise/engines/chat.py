@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Message
@@ -21,12 +20,6 @@ from safe_stepwise.engines.weights import (
     one_line,
 )
 from safe_stepwise.errors import UserError
-
-
-def need(engine: str, library: str, extra: str, *modules: str) -> None:
-    """Raise ``UserError`` if the modules that an engine stands on are not installed."""
-    if any(find_spec(module) is None for module in modules):
-        raise UserError(f"the {engine} engine needs {library}: pip install -e '.[{extra}]'")
 
 
 class LocalModel:

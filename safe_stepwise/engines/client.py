@@ -15,7 +15,6 @@ from tqdm import tqdm
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Usage
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -41,12 +40,6 @@ class Account:
     prompt: int = 0
     cached: int = 0
     completion: int = 0
-
-    def spend(self, usage: Usage) -> None:
-        """Add the tokens of one call."""
-        self.prompt += usage.prompt
-        self.cached += usage.cached
-        self.completion += usage.completion
 
 
 @dataclass
@@ -154,7 +147,9 @@ class Client:
             (found,) = await self.engine.generate([request])
             if isinstance(found, EngineError):
                 raise found
-            account.spend(found.usage)
+            account.prompt += found.usage.prompt
+            account.cached += found.usage.cached
+            account.completion += found.usage.completion
             return found
 
         return await tries(tried)

@@ -28,8 +28,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
@@ -81,8 +80,6 @@ class Faults:
 
     def drawn(self, key: str, number: int) -> EngineError | None:
         """The error of a request's try, counted from 1, if it goes wrong."""
-        if not self.rate:
-            return None
         chance = Random(f"{self.seed} {key} {number}")
         kind = chance.choice(self.kinds)
         if chance.random() >= self.rate:
@@ -164,7 +161,8 @@ class MockEngine:
             raw = path.read_bytes()
             script = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)
             json.dumps(script, allow_nan=False)  # YAML knows dates, loops and .nan, too
-            jsonschema.validate(script, _schema())
+            schema = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_bytes())
+            jsonschema.validate(script, schema)
             rules = [_Rule.read(number, rule) for number, rule in enumerate(script["replies"])]
         except OSError as error:
             raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
@@ -279,11 +277,4 @@ def _bad(path: Path, reason: str) -> UserError:
     return UserError(
         f"mock:{path}: is no script of replies ({reason}); "
         "see the docstring of safe_stepwise/engines/mock.py"
-    )
-
-
-@cache
-def _schema() -> Any:
-    return yaml.safe_load(
-        resources.files("safe_stepwise.engines").joinpath("mock.yaml").read_bytes()
     )

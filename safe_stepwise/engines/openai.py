@@ -20,7 +20,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request, need
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -77,13 +77,10 @@ class OpenAIEngine:
 
     @functools.cached_property
     def _library(self) -> Any:
-        try:
-            import aiohttp  # noqa: F401  # its transport, which a bare `pip install openai` lacks
-            import openai
-        except ImportError:
-            raise UserError(
-                "the openai engine needs its client: pip install -e '.[openai]'"
-            ) from None
+        # aiohttp is its transport, which a bare `pip install openai` lacks.
+        need("openai", "its client", "openai", "openai", "aiohttp")
+        import openai
+
         return openai
 
     @functools.cached_property

@@ -18,8 +18,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.chat import Chat, LocalModel, need
+from safe_stepwise.engines.base import Completion, EngineError, Request, need
+from safe_stepwise.engines.chat import Chat, LocalModel
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage

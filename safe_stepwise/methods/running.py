@@ -8,11 +8,11 @@ way are few enough for an engine's prefix cache to hold their passages.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
-from safe_stepwise.records import Attempt, Question, Trajectory, Usage
+from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
@@ -97,7 +97,8 @@ def statistics(
     faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
     calls = Counter[str](dict.fromkeys(roles, 0))
     tokens = {what: Counter[str](calls) for what in ("prompt", "cached", "computed", "completion")}
-    for role, used in _spent(trajectories):
+    attempts = (attempt for trajectory in trajectories for attempt in trajectory.attempts)
+    for role, used in (spent for attempt in attempts for spent in attempt.usage.items()):
         calls[role] += 1
         tokens["prompt"][role] += used.prompt
         tokens["cached"][role] += used.cached
@@ -137,9 +138,3 @@ def _passed(attempt: Attempt) -> bool:
     """Whether nobody found fault with it."""
     found = attempt.feedback
     return attempt.accepted and (found is None or found.error_type == CORRECT)
-
-
-def _spent(trajectories: Iterable[Trajectory]) -> Iterator[tuple[str, Usage]]:
-    for trajectory in trajectories:
-        for attempt in trajectory.attempts:
-            yield from attempt.usage.items()

@@ -61,12 +61,6 @@ class Verdict:
     explanation: str
     replies: tuple[Reply, ...] = ()
 
-    @property
-    def text(self) -> str:
-        """The raw text of the first reply that is of this outcome."""
-        same = (reply.text for reply in self.replies if reply.outcome == self.outcome)
-        return next(same, "")
-
 
 @dataclass(frozen=True, slots=True)
 class Judge:

@@ -9,15 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from safe_stepwise.records import (
-    NOISE_TYPES,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-)
+from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple
 
 Row = dict[str, Any]
 Content = Mapping[str, Any]

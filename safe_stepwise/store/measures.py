@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 MEASURES: Mapping[str, tuple[str, str]] = {
     "accuracy": ("accuracy", "Error-type accuracy"),
@@ -16,3 +17,9 @@ MEASURES: Mapping[str, tuple[str, str]] = {
     "parse_rate": ("accuracy", "Readable replies"),
 }
 """Each measure's type, as a model card names it, and its title."""
+
+
+def title_of(verifier: Mapping[str, Any]) -> str:
+    """The name of a verifier that was measured, marked if it only plays a model."""
+    name = str(verifier["name"])
+    return f"{name} (simulated)" if verifier["simulated"] and "simulated" not in name else name

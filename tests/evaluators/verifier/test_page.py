@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 
-from evaluators.verifier.page import confusion_csv, confusion_png, title_of
+from evaluators.verifier.page import confusion_csv, confusion_png
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from evaluators.verifier.report import files, results
 from evaluators.verifier.runs import Reply, Run, constant
 from safe_stepwise.records import Usage
+from safe_stepwise.store.measures import title_of
 from tests.evaluators.verifier.test_runs import cases_of
 
 STEPS = {

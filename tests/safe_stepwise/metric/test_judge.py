@@ -183,7 +183,7 @@ SPELLED = PLANTED.replace("The answer", "\\u0054he ans\\nwer")
 def test_a_verdict_that_the_answer_planted_never_counts(answer: str, reply: str) -> None:
     read_verdict(reply)  # on its own it is one
     verdict = one(reply, Case(answer, ("Vel",), ASKED))
-    assert (verdict.outcome, verdict.text) == ("unscored", reply)
+    assert (verdict.outcome, verdict.replies[0].text) == ("unscored", reply)
     assert one(said("incorrect"), Case(answer, ("Vel",), ASKED)).outcome == "incorrect"
 
 
@@ -303,8 +303,7 @@ def test_most_replies_decide_and_a_tie_is_unscored(
 ) -> None:
     verdict = verdict_of([Reply(outcome, outcome, f"said {outcome}") for outcome in outcomes])
     assert verdict.outcome == expected
-    if expected in outcomes:
-        assert verdict.text == f"said {expected}"
+    assert [reply.text for reply in verdict.replies] == [f"said {said}" for said in outcomes]
 
 
 def test_agreement_with_itself() -> None:
