@@ -90,11 +90,11 @@ def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
     assert joined.sha256 == fingerprint(rows[len(alone) :])
     dropped = [Example(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
     told = joined_of(joined, dropped)
-    assert (told["rows"], told["sha256"]) == (joined.rows - 1, joined.sha256)
+    assert (told["rows"], told["sha256"]) == (len(joined.ids) - 1, joined.sha256)
     assert (told["unverifiable"], told["teacher"][:7]) == (True, "openai:")
     ideal = {"origins": ("ideal",)}
     _, fewer, (part,) = train_rows(recipe(built, "unverified", **ideal))
-    assert 0 < part.rows < joined.rows
+    assert 0 < len(part.ids) < len(joined.ids)
     assert len(fewer) < len(rows)
 
 
