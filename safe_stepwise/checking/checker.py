@@ -224,9 +224,8 @@ class Checker:
             return None
         known = self.claims.known(case.previous)
         for value in reading.values if reading.cited else ():
-            if not (
-                reading.opens_with(value) or has_value(known, value) or self.claims.held(value)
-            ):
+            stands = has_value(known, value) or self.claims.held(value)
+            if not stands and not reading.opens_with(value):
                 return self._feedback(case, "Unsupported", "absent", claimed=value)
         return None
 
@@ -239,13 +238,10 @@ class Checker:
     def _bypass(self, case: _Case) -> Feedback | None:
         """A value tied to an earlier entity as if the link between them were not needed."""
         mentions = case.reading.mentions
-        for place in self.plan.facts:
-            item = self.plan.items[place]
-            if place in case.done or item.sentence is not None or not item.uses:
+        for item in self._unread(case):
+            if item.sentence is not None or not item.uses or item.uses[-1] in case.done:
                 continue
             earlier = self.plan.items[item.uses[-1]]
-            if item.uses[-1] in case.done or not earlier.triples:
-                continue
             triple, first = item.triples[0], earlier.triples[0]
             if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
                 return self._about(earlier, case, "Premature Attribution", "bypassed")

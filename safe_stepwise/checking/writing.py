@@ -6,9 +6,9 @@ Wording varies with the question and a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import lifespan, span_of
 from safe_stepwise.checking.plans import Item
@@ -20,7 +20,15 @@ from safe_stepwise.steps import ANSWER_MARKER
 _WORDINGS_TRIED = 6
 
 
-def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
+class Checks(Protocol):
+    """What writing asks of a `checking.checker.Checker`."""
+
+    claims: Claims
+
+    def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
+
+
+def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
     writer = _Writer(checker.claims, seed)
     steps: list[Step] = []
@@ -30,7 +38,7 @@ def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
 
-def _fitting(writer: _Writer, checker: Checker, steps: Sequence[Step], item: Item) -> Step:
+def _fitting(writer: _Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
     """The first wording that passes; the last one tried where none does."""
     step = Step(1, "", item.kind)
     for attempt in range(_WORDINGS_TRIED):
