@@ -36,10 +36,9 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import judging, steps, symbolic, verification
+    from safe_stepwise.players import judging, steps, symbolic
 
-    roles = {**verification.ROLES, **steps.ROLES, **judging.ROLES}
-    return symbolic.SymbolicEngine.read(settings, roles)
+    return symbolic.SymbolicEngine.read(settings, {**steps.ROLES, **judging.ROLES})
 
 
 KINDS: Mapping[str, Kind] = {

@@ -41,10 +41,11 @@ async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
     reading = (_read(question, number, teacher) for number, _ in question.gold)
     found = await asyncio.gather(*reading, return_exceptions=True)
     # Only now, so that no passage is still being read when the question is given up.
+    triples: tuple[Triple, ...] = ()
     for one in found:
         if isinstance(one, BaseException):
             raise one
-    triples = tuple(t for one in found if not isinstance(one, BaseException) for t in one)
+        triples += one
     return KnowledgeGraph(triples, await teacher.resolve(question, triples))
 
 
@@ -107,12 +108,13 @@ def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
 def _several(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> str:
     """Why a question has several answers, or "": two values of a hop, or of a name it starts from.
 
-    A second value in mid-path counts where a passage would lead on from it.
+    A second value in mid-path counts where a passage, gold or not, would lead on from it.
     """
     for hop in (triple for triple in path if triple.relation in RELATIONS):
         link = f"“{hop.head} – {hop.relation}”"
         for other in _beside(hop, path, graph):
-            if graph.same(hop.tail, path[-1].tail) or _has_article(other, question):
+            leads_on = (is_about(read(passage), other) for passage in question.passages)
+            if graph.same(hop.tail, path[-1].tail) or any(leads_on):
                 return f"The text gives more than one value for {link}: “{hop.tail}” and “{other}”."
         name = normal_name(hop.head)
         titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
@@ -136,11 +138,6 @@ def _beside(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGraph) -> Ite
 def _one_value(one: str, other: str, graph: KnowledgeGraph) -> bool:
     """Whether two tails give one value, be it in other words ("Kelvia", "Kelvian")."""
     return graph.same(one, other) or similar(one, other) or same_nation(clean(one), clean(other))
-
-
-def _has_article(name: str, question: Question) -> bool:
-    """Whether a passage, gold or not, would answer the rest of the question for this entity."""
-    return any(is_about(read(passage), name) for passage in question.passages)
 
 
 def _validate_comparison(

@@ -83,8 +83,6 @@ class Checker:
         """Places of plan items that accepted steps have established, to the steps' numbers."""
         done: dict[int, int] = {}
         for step in previous:
-            if step.kind == "Final Answer":
-                continue
             reading = read_step(step.text)
             for place in range(len(self.plan.items)):
                 if place not in done and self._carries_out(reading, step, place, done):
@@ -116,10 +114,8 @@ class Checker:
 
     def next_item(self, done: dict[int, int]) -> int | None:
         """Place of the first item that is not established and builds on nothing that is not."""
-        for place, item in enumerate(self.plan.items):
-            if place not in done and all(use in done for use in item.uses):
-                return place
-        return None
+        waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in done)
+        return next((n for n, item in waiting if done.keys() >= set(item.uses)), None)
 
     def guidance(self, done: dict[int, int], text: str) -> str:
         """The one next action, once some items are established."""
@@ -228,9 +224,8 @@ class Checker:
             return None
         known = self.claims.known(case.previous)
         for value in reading.values if reading.cited else ():
-            if not (
-                reading.opens_with(value) or has_value(known, value) or self.claims.held(value)
-            ):
+            stands = has_value(known, value) or self.claims.held(value)
+            if not stands and not reading.opens_with(value):
                 return self._feedback(case, "Unsupported", "absent", claimed=value)
         return None
 
@@ -243,13 +238,10 @@ class Checker:
     def _bypass(self, case: _Case) -> Feedback | None:
         """A value tied to an earlier entity as if the link between them were not needed."""
         mentions = case.reading.mentions
-        for place in self.plan.facts:
-            item = self.plan.items[place]
-            if place in case.done or item.sentence is not None or not item.uses:
+        for item in self._unread(case):
+            if item.sentence is not None or not item.uses or item.uses[-1] in case.done:
                 continue
             earlier = self.plan.items[item.uses[-1]]
-            if item.uses[-1] in case.done or not earlier.triples:
-                continue
             triple, first = item.triples[0], earlier.triples[0]
             if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
                 return self._about(earlier, case, "Premature Attribution", "bypassed")
@@ -325,10 +317,8 @@ class Checker:
             return self._feedback(case, CORRECT, "sound_answer", guidance)
         if any(_within(given, answer) for answer in accepted):
             return None
-        claimed, value = submitted, self.question.answer
-        return self._feedback(
-            case, "Wrong Conclusion", "wrong_answer", self._final(), claimed=claimed, value=value
-        )
+        told = {"claimed": submitted, "value": self.question.answer}
+        return self._feedback(case, "Wrong Conclusion", "wrong_answer", self._final(), **told)
 
     def _final(self) -> str:
         return word("guidance", "answer", self.question.id)
@@ -364,8 +354,8 @@ class Checker:
         self, case: _Case, error_type: str, code: str, guidance: str = "", **values: object
     ) -> Feedback:
         """A finding in words; the guidance is to the next item of the plan unless given."""
-        diagnosis = word("diagnosis", code, case.step.text, **values)
         text = case.step.text
+        diagnosis = word("diagnosis", code, text, **values)
         return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, text))
 
 

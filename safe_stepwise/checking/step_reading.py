@@ -137,9 +137,8 @@ def _denies(text: str) -> bool:
     (True, False)
     """
     own = _NOT_OURS.sub("X", text)
-    if _UNKNOWN.search(own):
-        return True
-    return bool(_NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text))
+    lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
+    return bool(_UNKNOWN.search(own) or lacks)
 
 
 def _unframed(text: str) -> str:
@@ -177,9 +176,8 @@ def has_value(page: Passage, value: str) -> bool:
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
     """
-    if first_mention(read(page), value) is not None:
-        return True
-    return _squeezed(value) in _squeezed(f"{page.title} {page.text}")
+    whole = first_mention(read(page), value) is not None
+    return whole or _squeezed(value) in _squeezed(f"{page.title} {page.text}")
 
 
 @lru_cache(maxsize=4096)

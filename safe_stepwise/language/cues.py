@@ -59,7 +59,8 @@ def governing_cues(
     for cue in cue_pattern(group).finditer(text, low, high):
         if cue.end() <= start:
             denied = _DENIED.search(text, low, cue.start())
-            if not denied and not _leaves_brackets(text[cue.end() : start]):
+            between = text[cue.end() : start]
+            if not denied and between.count(")") <= between.count("("):
                 before.append(cue)
         elif cue.start() >= end:
             after = cue if _has_subject(text, end, cue, group, opens=start <= low + 1) else None
@@ -75,10 +76,6 @@ def governing_cues(
     if group == "place" and any(cue.lastgroup == "contact" for cue in before):
         return frozenset(["contact"])
     return _with_coordinated(text, before, group)
-
-
-def _leaves_brackets(between: str) -> bool:
-    return between.count(")") > between.count("(")
 
 
 def _has_subject(text: str, end: int, cue: re.Match[str], group: str, *, opens: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.mentions import is_about, mentioned_within, mentions
@@ -20,7 +20,7 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 Status = Literal["stated", "other", "together", "mentioned", "absent"]
-_ORDER: tuple[Status, ...] = ("stated", "other", "together", "mentioned", "absent")
+_ORDER: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +270,8 @@ def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> boo
         start, end = match.span()
         placed = _PLACED.search(text.clean, 0, start) or _ITS_CAPITAL.match(text.clean, end)
         if text.sentence_at(start) == number and placed:
-            low, high = text.sentence_span(start)
-            cues = governing_cues(text.clean, start, end, low, high, relation.group)
-            if relation.cues & cues:
+            span = (start, end, *text.sentence_span(start))
+            if relation.cues & governing_cues(text.clean, *span, relation.group):
                 return True
     return False
 

@@ -77,10 +77,8 @@ def told_apart(name: str, relation: str, said: Text, subject: Text) -> str:
 
     Returns one clause, empty when nothing tells them apart.
     """
-    for clue in (_by_epithet, _by_region, _by_hatnote, _by_dates):
-        if reason := clue(name, relation, said, subject):
-            return reason
-    return ""
+    clues = (_by_epithet, _by_region, _by_hatnote, _by_dates)
+    return next(filter(None, (clue(name, relation, said, subject) for clue in clues)), "")
 
 
 def extended(name: str, said: Text) -> str:

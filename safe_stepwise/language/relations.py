@@ -72,7 +72,15 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     >>> [bool(nation_pattern("kelvia").fullmatch(w)) for w in ("kelvia", "kelvian", "keld")]
     [True, True, False]
     """
-    forms, stem = _nation_forms(nation)
+    name = former_names(_STATE.sub("", nation))
+    forms = {nation, name} | _NATIONS.get(name, frozenset())
+    for other, demonyms in _NATIONS.items():
+        if name in demonyms:
+            forms |= {other} | demonyms
+    stem = _DEMONYM.sub("", name)
+    if stem == name or len(stem) < 4:
+        # "austria" keeps its i: "austr" would begin "australia" too.
+        stem = name[: max(4, len(name) - (1 if name.endswith("ia") else 2))]
     others = sorted(word for word in _LISTED - forms if word.startswith(stem))
     not_others = rf"(?!(?:{'|'.join(map(re.escape, others))})(?!\w))" if others else ""
     words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
@@ -86,19 +94,6 @@ def same_nation(one: str, other: str) -> bool:
     (True, False)
     """
     return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
-
-
-def _nation_forms(nation: str) -> tuple[frozenset[str], str]:
-    name = former_names(_STATE.sub("", nation))
-    forms = {nation, name} | _NATIONS.get(name, frozenset())
-    for other, words in _NATIONS.items():
-        if name in words:
-            forms |= {other} | words
-    stem = _DEMONYM.sub("", name)
-    if stem == name or len(stem) < 4:
-        # "austria" keeps its i: "austr" would begin "australia" too.
-        stem = name[: max(4, len(name) - (1 if name.endswith("ia") else 2))]
-    return frozenset(forms), stem
 
 
 @dataclass(frozen=True, slots=True)

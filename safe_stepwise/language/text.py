@@ -12,6 +12,7 @@ from safe_stepwise.language.vocabulary import load, word_list
 MONTHS = (
     "january february march april may june july august september october november december"
 ).split()
+_MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
@@ -142,7 +143,7 @@ def dates_in(text: str) -> tuple[Date, ...]:
     for match in _DATE.finditer(text):
         part = {name[0]: found for name, found in match.groupdict().items() if found}
         year, day = int(part.get("y", 0)), int(part.get("d", 0))
-        month = _month_number(part["m"]) if "m" in part else 0
+        month = _MONTH_NUMBERS.get(part.get("m", "")[:3].lower(), 0)
         if year and _BEFORE_CHRIST.match(text, match.end()):
             year = -year
         if day <= 31:
@@ -196,7 +197,3 @@ def other_names(name: str) -> tuple[str, ...]:
     present = former_names(name)
     every = (present, *(old for old, new in _FORMER_NAMES.items() if new == present))
     return tuple(other for other in every if other != name)
-
-
-def _month_number(name: str) -> int:
-    return next(i for i, month in enumerate(MONTHS, 1) if month.startswith(name[:3].lower()))

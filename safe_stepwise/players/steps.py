@@ -151,13 +151,11 @@ class _Writer:
 
     def step(self, place: int) -> Step:
         """The plan's step at a place, as far as the accepted steps allow for it."""
-        concludes = place >= len(self.items) - 1
-        if concludes and self.is_misled:
+        if place >= len(self.items) - 1 and self.is_misled:
             return self.otherwise(place)
         if self._is_hidden(place):
             return self._step(denial(self.items[place], self.checker.passages), place)
-        step = self.ideal[place]
-        return self._step(_STEP.sub(self._renumbered, step.text), place)
+        return self._step(_STEP.sub(self._renumbered, self.ideal[place].text), place)
 
     def wrong(self, place: int) -> Step:
         """A mistake in the place of the plan's step."""

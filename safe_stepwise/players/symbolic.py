@@ -1,7 +1,7 @@
 """No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
 
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file
-of that role (``verification``, ``steps``, ``judging``). Errors depend on the seed and the request
+of that role (``steps``, ``judging``). Errors depend on the seed and the request
 alone, so that a run can be repeated.
 """
 

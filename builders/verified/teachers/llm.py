@@ -34,11 +34,9 @@ from safe_stepwise.records import Passage, Question, Triple, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 
-EXTRACT = prompts.load("verification/extract")
-GLEAN = prompts.load("verification/glean")
-RESOLVE = prompts.load("verification/resolve")
-PATH = prompts.load("verification/path")
-PROMPTS_DIGEST = prompts.digest(EXTRACT, GLEAN, RESOLVE, PATH)
+PROMPTS = [prompts.load(f"verification/{role}") for role in ("extract", "glean", "resolve", "path")]
+EXTRACT, GLEAN, RESOLVE, PATH = PROMPTS
+PROMPTS_DIGEST = prompts.digest(*PROMPTS)
 
 READING = Sampling(max_tokens=4096)
 JUDGING = Sampling(max_tokens=1024)
@@ -202,13 +200,23 @@ class LLMTeacher:
     def _read(
         self, reply: Completion, gold: Passage, number: int, known: tuple[Triple, ...]
     ) -> tuple[Triple, ...]:
+        """Triples of a reply that the passage names and that are not known, with their place."""
         with self._counting(f"passage {number}"):
             found = read_triples(reply.text)
         text = clean(f"{gold.title} {gold.text}")
         stated = [triple for triple in found.triples if _is_mentioned(triple, text)]
         left_out = found.left_out + len(found.triples) - len(stated)
         self.replies.update({found.kind: 1, "triples left out": left_out})
-        return tuple(_new(stated, gold, number, known))
+        new: dict[tuple[str, str, str], Triple] = {}
+        for triple in stated:
+            new.setdefault(_bare(triple), triple)
+        for triple in known:
+            new.pop(_bare(triple), None)
+        places = range(len(gold.sentences))
+        return tuple(
+            replace(t, passage=number, sentence=t.sentence if t.sentence in places else None)
+            for t in new.values()
+        )
 
     def _joined(
         self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]
@@ -255,12 +263,8 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
     groups: dict[str, list[str]] = {}
     for name, canonical in sorted(graph.aliases.items()):
         groups.setdefault(canonical, [canonical]).append(name)
-    messages = PATH.messages(
-        triples=graph.triples,
-        groups=list(groups.values()),
-        question=question.question,
-        answer=question.answer,
-    )
+    known = {"triples": graph.triples, "groups": list(groups.values())}
+    messages = PATH.messages(**known, question=question.question, answer=question.answer)
     return Request(messages, JUDGING, PATH.schema, "path", Scene(question))
 
 
@@ -273,19 +277,6 @@ def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[st
         if not as_date(name) and any(letter.isalpha() for letter in name):
             names.setdefault(entity_key(name), name)
     return list(names.values())
-
-
-def _new(
-    stated: Sequence[Triple], gold: Passage, number: int, known: tuple[Triple, ...]
-) -> Iterator[Triple]:
-    """Triples that are not known yet, with their place."""
-    seen = {_bare(triple) for triple in known}
-    for triple in stated:
-        if _bare(triple) in seen:
-            continue
-        seen.add(_bare(triple))
-        inside = triple.sentence is not None and 0 <= triple.sentence < len(gold.sentences)
-        yield replace(triple, passage=number, sentence=triple.sentence if inside else None)
 
 
 def _is_mentioned(triple: Triple, text: str) -> bool:

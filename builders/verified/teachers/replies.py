@@ -23,7 +23,7 @@ MOST_TRIPLES = 200
 
 _HEADS = ("head", "subject", "source")
 _RELATIONS = ("relation", "predicate", "property")
-_TAILS = ("tail", "object", "target")
+_KEYS = (_HEADS, _RELATIONS, ("tail", "object", "target"), ("sentence",))
 
 
 class UnreadableReply(ValueError):
@@ -70,11 +70,8 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
     ((('USA', 'United States'),), 'clean')
     """
     listed, kind = _listed(text, "groups", _is_innermost_list)
-    groups = (
-        tuple(dict.fromkeys(name for name in group if isinstance(name, str)))
-        for group in listed
-        if isinstance(group, list)
-    )
+    lists = (group for group in listed if isinstance(group, list))
+    groups = (tuple(dict.fromkeys(n for n in group if isinstance(n, str))) for group in lists)
     return tuple(group for group in groups if len(group) > 1), kind
 
 
@@ -148,22 +145,16 @@ def _is_innermost_list(value: Any) -> bool:
 
 def _triple(value: Any) -> Triple | None:
     """A triple in any of the forms models use, or None for what is none."""
-    sentence: Any = None
     if isinstance(value, Mapping):
-        parts = [
-            next((value[key] for key in keys if key in value), None)
-            for keys in (_HEADS, _RELATIONS, _TAILS)
-        ]
-        sentence = value.get("sentence")
+        parts = [next((value[key] for key in keys if key in value), None) for keys in _KEYS]
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (3, 4):
-        parts = list(value[:3])
-        sentence = value[3] if len(value) > 3 else None
+        parts = [*value, None][:4]
     else:
         return None
-    head, relation, tail = map(_name, parts)
+    head, relation, tail = map(_name, parts[:3])
     if not (head and relation and tail):
         return None
-    number = sentence if isinstance(sentence, int) and not isinstance(sentence, bool) else None
+    number = parts[3] if isinstance(parts[3], int) and not isinstance(parts[3], bool) else None
     return Triple(head, relation, tail, None, number)
 
 

@@ -32,15 +32,10 @@ _SHORT_WORD = 3
 _COMMON = word_list("common_nouns") | word_list("sorts")
 
 
-def compares(question: Question) -> bool:
-    """Whether the benchmark calls the question a comparison."""
-    return "comparison" in question.kind
-
-
 def extract(question: Question, number: int) -> tuple[Triple, ...]:
     """Links of one gold passage to the others, to what they share, and to the answer."""
     passage = question.passages[number - 1]
-    if compares(question):
+    if "comparison" in question.kind:
         return tuple(_description(question, number, passage))
     text = read(passage)
     others = [other for n, other in question.gold if n != number]
@@ -100,7 +95,7 @@ def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     """A path over the links, or why there is none."""
     titles = [passage.title for _, passage in question.gold]
     relation = _compared_date(question.question)
-    if compares(question):
+    if "comparison" in question.kind:
         dated = [triple for title in titles for triple in graph.find(title, relation)]
         told = [graph.find(title, DESCRIBED)[:1] for title in titles]
         path = dated if len(dated) == len(titles) else [t for found in told for t in found]
