@@ -71,9 +71,8 @@ class StepCase:
     @property
     def prefixes(self) -> list[Asked]:
         """The requests that ask for a verdict on each of its steps."""
-        benchmark, question = self.question.benchmark, self.question.id
         ends = range(1, len(self.steps) + 1)
-        return [Asked(benchmark, question, self.steps[:end]) for end in ends]
+        return [self.asked._replace(steps=self.steps[:end]) for end in ends]
 
     @property
     def asked(self) -> Asked:
