@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cards.pages import fill, headed
@@ -69,25 +70,14 @@ class DatasetCard:
         return all(build["source"]["synthetic"] for build in self.builds)
 
 
-def verified_multihop(statistics: Sequence[Record], dataset_info: Sequence[Record]) -> str:
-    """README of ``safe-verified-multihop``.
+def of_builds(
+    dataset: str, tasks: list[str], statistics: Sequence[Record], dataset_info: Sequence[Record]
+) -> str:
+    """README of a dataset that the given builds make up, all of one version.
 
     ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
     Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
     """
-    return _of_builds(VERIFIED, statistics, dataset_info, ["question-answering"])
-
-
-def noise_labels(statistics: Sequence[Record], dataset_info: Sequence[Record]) -> str:
-    """README of ``safe-noise-labels``; arguments and errors as for `verified_multihop`."""
-    tasks = ["question-answering", "text-classification"]
-    return _of_builds(NOISE_LABELS, statistics, dataset_info, tasks)
-
-
-def _of_builds(
-    dataset: str, statistics: Sequence[Record], dataset_info: Sequence[Record], tasks: list[str]
-) -> str:
-    """README of a dataset that the given builds make up, all of one version."""
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
     configs = configs_of(dataset, statistics)
@@ -190,5 +180,7 @@ def _metadata(card: DatasetCard, tasks: list[str], default: str | None) -> Any:
     )
 
 
+verified_multihop = partial(of_builds, VERIFIED, ["question-answering"])
+noise_labels = partial(of_builds, NOISE_LABELS, ["question-answering", "text-classification"])
 CARDS = {VERIFIED: verified_multihop, NOISE_LABELS: noise_labels}
 """What makes the card of each dataset of verified questions."""

@@ -160,10 +160,8 @@ def _artifacts(
     def other(title: str, folder: str, name: str, kind: str) -> Artifact:
         return Artifact(title, folder, name, kind, [metadata[folder]["license"]])
 
-    found = []
-    for title, name in (("verified benchmarks", VERIFIED), ("noise labels", NOISE_LABELS)):
-        if statistics:
-            found.append(dataset(title, name, statistics, configs_of(name, statistics)))
+    sets = (("verified benchmarks", VERIFIED), ("noise labels", NOISE_LABELS)) if statistics else ()
+    found = [dataset(t, name, statistics, configs_of(name, statistics)) for t, name in sets]
     if steps is not None:
         configs = verifier_steps.configs_of(steps["files"])
         found.append(dataset("step-level verifier set", VERIFIER_STEPS, steps["verified"], configs))

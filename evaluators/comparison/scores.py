@@ -124,8 +124,8 @@ class Comparison:
     ) -> Difference | None:
         """That one, if the two have a question in common."""
         wanted = (first, second, benchmark, metric)
-        known = {(d.first, d.second, d.benchmark, d.metric): d for d in self.differences}
-        return known.get(wanted)
+        known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
+        return next((d for d, key in known if key == wanted), None)
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
         """The baseline that is better on average: the one that ``system`` beats by less."""

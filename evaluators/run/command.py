@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,8 @@ def carry_out(
     if earlier := _earlier(plan):
         warn(earlier)
     progress = Progress(len(plan.questions) * len(plan.settings))
-    with telling(
-        "evaluation",
-        "trajectory",
-        progress.total,
-        lambda: progress.done,
-        lambda: progress.standing(plan.clients),
-    ):
+    stands = partial(progress.standing, plan.clients)
+    with telling("evaluation", "trajectory", progress.total, lambda: progress.done, stands):
         runs = asyncio.run(evaluate(plan, progress))
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     _refuse_nothing(plan, outcomes)

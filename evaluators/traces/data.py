@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import safe_stepwise
+from evaluators import outcomes
 from evaluators.comparison.systems import System, known_first, names, notable
-from evaluators.outcomes import (
-    GIVE,
-    Asked,
-    Outcome,
-    read_outcomes,
-    read_questions,
-    reading,
-    statistics_of,
-)
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
@@ -32,7 +24,7 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 Worth = Literal["right", "wrong", "unscored", "failed"]
 
 
-def worth(outcome: Outcome) -> Worth:
+def worth(outcome: outcomes.Outcome) -> Worth:
     """What an answer is worth: by the judge's verdict, without one by exact match."""
     if outcome.trajectory.stop_reason == FAILED:
         return "failed"
@@ -56,8 +48,8 @@ def traces(folder: Path) -> dict[str, Any]:
     simulated: set[System] = set()
     labels: set[str] = set()
     runs = []
-    for number, outcome in enumerate(read_outcomes(folder), 1):
-        with reading(folder / TRAJECTORIES, number):
+    for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
+        with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
             key = str(outcome.benchmark), str(outcome.question_id)
             system = System.of(outcome.method, outcome.players, outcome.options)
@@ -78,17 +70,21 @@ def traces(folder: Path) -> dict[str, Any]:
         "roles": _roles(roles),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
-        "questions": [asked.get(key) or _question(Asked(*key, "", (), ())) for key in questions],
+        "questions": [
+            asked.get(key) or _question(outcomes.Asked(*key, "", (), ())) for key in questions
+        ],
         "runs": runs,
     }
 
 
 def _check(folder: Path) -> None:
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; {GIVE}")
+        raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
     if not (folder / TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = "the evaluation has not ended; run the same command again" if begun else GIVE
+        mend = (
+            "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
+        )
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
@@ -97,8 +93,8 @@ def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     if not (folder / QUESTIONS).exists():
         return found
-    for number, asked in enumerate(read_questions(folder), 1):
-        with reading(folder / QUESTIONS, number):
+    for number, asked in enumerate(outcomes.read_questions(folder), 1):
+        with outcomes.reading(folder / QUESTIONS, number):
             found[str(asked.benchmark), str(asked.id)] = _question(asked)
     return found
 
@@ -151,7 +147,7 @@ def _roles(roles: Mapping[System, set[str]]) -> list[str]:
     return known_first(set().union(*roles.values()), answering)
 
 
-def _question(asked: Asked) -> dict[str, Any]:
+def _question(asked: outcomes.Asked) -> dict[str, Any]:
     return {
         "benchmark": str(asked.benchmark),
         "id": str(asked.id),
@@ -165,9 +161,9 @@ def _passage(passage: Passage) -> dict[str, str]:
     return {"title": str(passage.title), "text": passage.text}
 
 
-def _run(outcome: Outcome) -> dict[str, Any]:
+def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
     trajectory = outcome.trajectory
-    found = statistics_of([outcome])
+    found = outcomes.statistics_of([outcome])
     counts = (found.calls, found.prompt_tokens, found.cached_tokens, found.completion_tokens)
     return {
         "worth": worth(outcome),
@@ -190,7 +186,7 @@ def _score(value: float) -> float:
     return round(float(value), 6)
 
 
-def _attempts(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
     for attempt in outcome.trajectory.attempts:
         said = attempt.feedback
         yield {
@@ -220,7 +216,7 @@ def _read(value: Any) -> str:
     return canonical_json(value)
 
 
-def _fate(attempt: Attempt, outcome: Outcome) -> str:
+def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     """What became of an attempt, in words."""
     said, run = attempt.feedback, outcome.trajectory
     if attempt.state == FINAL_ANSWER:

@@ -31,17 +31,9 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.store import names
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.names import (
-    IDEAL,
-    INJECTED,
-    ORIGINS,
-    STEPS,
-    STEPS_RECORD,
-    TRAIN,
-    VERIFIER_STEPS,
-)
 from safe_stepwise.taxonomy import CORRECT
 
 COLUMNS = (
@@ -71,9 +63,8 @@ class StepCase:
     @property
     def prefixes(self) -> list[Asked]:
         """The requests that ask for a verdict on each of its steps."""
-        benchmark, question = self.question.benchmark, self.question.id
         ends = range(1, len(self.steps) + 1)
-        return [Asked(benchmark, question, self.steps[:end]) for end in ends]
+        return [self.asked._replace(steps=self.steps[:end]) for end in ends]
 
     @property
     def asked(self) -> Asked:
@@ -83,7 +74,7 @@ class StepCase:
     @property
     def is_walk(self) -> bool:
         """Whether each step before the last is known to be right."""
-        return self.origin in (IDEAL, INJECTED)
+        return self.origin in (names.IDEAL, names.INJECTED)
 
 
 def about(folder: Path, split: str) -> dict[str, Any]:
@@ -92,7 +83,7 @@ def about(folder: Path, split: str) -> dict[str, Any]:
     Raises ``UserError`` if the folder is no such set.
     """
     files = split_files(folder, split)
-    record = folder / STEPS_RECORD
+    record = folder / names.STEPS_RECORD
     try:
         told: dict[str, Any] = json.loads(record.read_bytes()) if record.is_file() else {}
     except (OSError, ValueError) as error:
@@ -107,12 +98,12 @@ def about(folder: Path, split: str) -> dict[str, Any]:
 
 def split_files(folder: Path, split: str) -> list[Path]:
     """The files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
-    if not (folder / "data" / STEPS).is_dir():
+    if not (folder / "data" / names.STEPS).is_dir():
         raise UserError(
-            f"{folder}: no {VERIFIER_STEPS} in it; build one with "
+            f"{folder}: no {names.VERIFIER_STEPS} in it; build one with "
             "python -m scripts.build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
         )
-    return parquet_files(folder, STEPS, split)
+    return parquet_files(folder, names.STEPS, split)
 
 
 def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepCase]:
@@ -136,7 +127,7 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     return cases
 
 
-def majority(folder: Path, split: str = TRAIN) -> str | None:
+def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     rows = (row for file in split_files(folder, split) for row in _rows(file, ("error_type",)))
     counts = Counter(row["error_type"] for row in rows)
@@ -167,11 +158,11 @@ def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
 
     ``said`` has an outcome for each of `requests`.
     """
-    ideal = [case for case in cases if case.origin == IDEAL]
+    ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {asked for case in ideal for asked in case.prefixes[:-1]}
     found = []
     for case in cases:
-        if case.is_walk and not (case.origin == IDEAL and case.asked in continued):
+        if case.is_walk and not (case.origin == names.IDEAL and case.asked in continued):
             benchmark, question, steps = case.asked
             heard = tuple(said[asked] for asked in case.prefixes)
             error = None if case.gold == CORRECT else len(steps)
@@ -197,7 +188,9 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    return StepCase(row["id"], question, steps, LABELS[row["error_type"]], ORIGINS[row["origin"]])
+    return StepCase(
+        row["id"], question, steps, LABELS[row["error_type"]], names.ORIGINS[row["origin"]]
+    )
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
@@ -214,10 +207,10 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
 def _check(file: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
     """Raise ``UserError`` where columns are missing, or numbers stand for other labels."""
     if lacking := sorted(set(columns) - set(schema.names)):
-        raise UserError(f"{file}: no rows of {VERIFIER_STEPS} (no column {lacking[0]})")
+        raise UserError(f"{file}: no rows of {names.VERIFIER_STEPS} (no column {lacking[0]})")
     written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     features = written.get("info", {}).get("features", {})
-    for column, names in (("error_type", LABELS), ("origin", ORIGINS)):
-        told = features.get(column, {}).get("names", names)
-        if column in columns and tuple(told) != tuple(names):
+    for column, ours in (("error_type", LABELS), ("origin", names.ORIGINS)):
+        told = features.get(column, {}).get("names", ours)
+        if column in columns and tuple(told) != tuple(ours):
             raise UserError(f"{file}: its {column} has other names than this version knows")

@@ -174,14 +174,34 @@ class _Runner:
                 input_ids=torch.tensor(ids, device=self.model.device),
                 attention_mask=torch.tensor(mask, device=self.model.device),
                 generation_config=GenerationConfig(
-                    do_sample=False,  # _Sampler has drawn already
+                    do_sample=False,  # _sampled has drawn already
                     max_new_tokens=max(row.limit for row in rows),
                     eos_token_id=sorted(self.ends),
                     pad_token_id=pad,
                 ),
-                logits_processor=[_Sampler(rows)],
-                stopping_criteria=[_Stopper(rows, self.chat, self.ends)],
+                logits_processor=[lambda _, scores: _sampled(rows, scores)],
+                stopping_criteria=[lambda ids, _, **__: self._ended(rows, ids)],
             )
+
+    def _ended(self, rows: Sequence[_Row], ids: torch.Tensor) -> torch.Tensor:
+        """Notes each row's new token, and says which are done: end of turn, stop string, limit."""
+        import torch
+
+        for row, token in zip(rows, ids[:, -1].tolist(), strict=True):
+            if not row.done:
+                row.tokens.append(token)
+                row.stopped = token in self.ends or self._said_stop(row)
+                row.done = row.stopped or len(row.tokens) >= row.limit
+        return torch.tensor([row.done for row in rows], device=ids.device)
+
+    def _said_stop(self, row: _Row) -> bool:
+        stops = row.request.sampling.stop
+        if not stops:
+            return False
+        # A token holds a byte at least, so a stop string that ends now began within these.
+        reach = max(len(stop.encode()) for stop in stops) + 4
+        tail = self.chat.text(row.tokens[-reach:])
+        return any(stop in tail for stop in stops)
 
     def completion(self, row: _Row) -> Completion:
         text = self.chat.text(row.tokens)
@@ -214,23 +234,18 @@ def _in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
         _in_memory(runner, part)
 
 
-class _Sampler:
+def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
     """Draws each row's next token with its own temperature and seed, and leaves no other possible.
 
     So greedy and sampled rows share a batch, and what a seed gives does not depend on the company.
     """
-
-    def __init__(self, rows: Sequence[_Row]) -> None:
-        self.rows = rows
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        for number, row in enumerate(self.rows):
-            if row.chance is not None and not row.done:
-                sampling = row.request.sampling
-                token = _draw(scores[number], sampling.temperature, sampling.top_p, row.chance)
-                scores[number] = -float("inf")
-                scores[number, token] = 0
-        return scores
+    for number, row in enumerate(rows):
+        if row.chance is not None and not row.done:
+            sampling = row.request.sampling
+            token = _draw(scores[number], sampling.temperature, sampling.top_p, row.chance)
+            scores[number] = -float("inf")
+            scores[number, token] = 0
+    return scores
 
 
 def _draw(
@@ -243,32 +258,6 @@ def _draw(
     ordered, tokens = likely.sort(descending=True, stable=True)
     ordered[ordered.cumsum(0) - ordered >= top_p] = 0  # the likeliest always stays
     return tokens[torch.multinomial(ordered, 1, generator=chance)]
-
-
-class _Stopper:
-    """Notes each row's new token, and says which rows are done: end of turn, stop string, limit."""
-
-    def __init__(self, rows: Sequence[_Row], chat: Chat, ends: frozenset[int]) -> None:
-        self.rows, self.chat, self.ends = rows, chat, ends
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        import torch
-
-        for row, token in zip(self.rows, input_ids[:, -1].tolist(), strict=True):
-            if not row.done:
-                row.tokens.append(token)
-                row.stopped = token in self.ends or self._said_stop(row)
-                row.done = row.stopped or len(row.tokens) >= row.limit
-        return torch.tensor([row.done for row in self.rows], device=input_ids.device)
-
-    def _said_stop(self, row: _Row) -> bool:
-        stops = row.request.sampling.stop
-        if not stops:
-            return False
-        # A token holds a byte at least, so a stop string that ends now began within these.
-        reach = max(len(stop.encode()) for stop in stops) + 4
-        tail = self.chat.text(row.tokens[-reach:])
-        return any(stop in tail for stop in stops)
 
 
 def _load(weights: Weights, dtype: str) -> Any:

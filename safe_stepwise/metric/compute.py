@@ -25,13 +25,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
 from safe_stepwise.methods.running import run_questions, statistics
-from safe_stepwise.metric.input import (
-    checked_predictions,
-    checked_references,
-    checked_texts,
-    loop_questions,
-    same_length,
-)
+from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Case, Judge, Verdict, count
 from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
@@ -76,10 +70,12 @@ def answers_given(
     >>> answers_given(["the Vel"], [["Vel", "River Vel"]], benchmark="musique")
     {'exact_match': 1.0, 'f1': 1.0, 'accuracy': None, 'unscored': 0}
     """
-    given = checked_predictions(predictions)
-    accepted = checked_references(references)
-    asked = [""] * len(given) if questions is None else checked_texts(questions, "questions")
-    same_length(predictions=given, references=accepted, questions=asked)
+    given = columns.checked_predictions(predictions)
+    accepted = columns.checked_references(references)
+    asked = (
+        [""] * len(given) if questions is None else columns.checked_texts(questions, "questions")
+    )
+    columns.same_length(predictions=given, references=accepted, questions=asked)
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
     scores = score(given, accepted, benchmark)
@@ -137,7 +133,7 @@ def answers_by_loop(
 
     Raises ``UserError``, of one line, for input that is none and where every question failed.
     """
-    asked = loop_questions(questions, passages, references, benchmark)
+    asked = columns.loop_questions(questions, passages, references, benchmark)
     known = {"generator": generator, "verifier": verifier, **(players or {})}
     chosen = _method(method, known)
     limits = {"max_steps": max_steps, "max_retries": max_retries}

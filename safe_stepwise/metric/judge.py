@@ -184,8 +184,6 @@ class Judged:
     incorrect: int
     unscored: int
     failed: int
-    asked: int
-    """Answers that needed a call."""
     agreement: Agreement | None
     """None where no answer was judged twice."""
 
@@ -209,7 +207,6 @@ def count(verdicts: Sequence[Verdict]) -> Judged:
         incorrect=outcomes["incorrect"],
         unscored=outcomes["unscored"],
         failed=sum(bool(v.replies) and all(r.failed for r in v.replies) for v in verdicts),
-        asked=sum(bool(verdict.replies) for verdict in verdicts),
         agreement=_agreement(verdicts),
     )
 

@@ -260,7 +260,7 @@ def test_a_failed_request_is_unscored_and_counted_apart() -> None:
 
     judge, _ = judging(reply)
     found = count(verdicts(judge, *(Case(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
-    assert found == Judged(1, 0, unscored=2, failed=1, asked=3, agreement=None)
+    assert found == Judged(1, 0, unscored=2, failed=1, agreement=None)
     assert found.accuracy == 1.0
 
 
