@@ -5,8 +5,6 @@ writes them), ``verifier_quality.json`` (``scripts.evaluate_verifier``) and the 
 verifier set. A figure that one of them lacks is an error, never a guess.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

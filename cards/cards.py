@@ -3,8 +3,6 @@
 Every number and name comes from the statistics that a build wrote; a card that lacks one fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

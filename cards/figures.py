@@ -1,7 +1,5 @@
 """The figures of a dataset card as PNG, drawn from a run's statistics: same numbers, same bytes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A card's page: a template filled, values that can't break it, the YAML header on top."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

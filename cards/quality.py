@@ -1,7 +1,5 @@
 """A verifier's measured quality as its card tells it, from what ``verifier_quality.json`` holds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

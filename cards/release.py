@@ -3,8 +3,6 @@
 It goes to no repo: every artifact has a card of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The card of ``safe-verifier-steps``: README and figures, from its statistics alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All that a release must pass before anything of it leaves this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What of a release folder goes to which Hub repo."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

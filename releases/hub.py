@@ -1,7 +1,5 @@
 """How things stand on the Hub, read only; and what its errors mean."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Questions of a test split that stand in what people train on."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,10 +98,7 @@ def _whole(row: dict[str, Any]) -> bytes:
 
 
 def _rows(
-    file: Path,
-    columns: tuple[str, ...],
-    texts: set[str] | None = None,
-    ids: set[str] | None = None,
+    file: Path, columns: tuple[str, ...], texts: set[str] | None = None, ids: set[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Rows of some columns; with ``texts`` and ``ids`` those whose question or id is among them.
 

@@ -4,8 +4,6 @@
 folder of its own, so that nothing it opens can come from anywhere but the Hub.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

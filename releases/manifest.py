@@ -1,7 +1,5 @@
 """Release manifests: what a release is made of, read strictly."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace

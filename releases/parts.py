@@ -4,8 +4,6 @@ Each part goes on where an earlier run of it was stopped. The lock is written la
 has one is complete; then its files are compared with it, and nothing is made.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What publishing a release would do, repo by repo, and that in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What a release will cost: calls and tokens of each part, and GPU hours at a given speed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

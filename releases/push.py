@@ -5,8 +5,6 @@ point is completed by the same command, and one that has nothing to do writes no
 after all repos have loaded back: a release has all of its tags, or an interrupted run owes some.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

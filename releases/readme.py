@@ -1,7 +1,5 @@
 """A card's metadata: whether it is sound, and what of it on the Hub is not ours to lose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -4,8 +4,6 @@ A short list of its own, because the scanners on PyPI know no Hugging Face token
 for a password (releases are full of digests), and can't see into compressed columns.
 """
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The two ways an input can be wrong: one stops the command, one concerns a single row."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

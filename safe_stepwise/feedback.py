@@ -10,8 +10,6 @@ unchanged, has a label of the taxonomy, a guidance that is not blank unless the 
 text that UTF-8 can hold.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

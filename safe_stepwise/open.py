@@ -3,8 +3,6 @@
 What that is says the file of each, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager

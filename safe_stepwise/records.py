@@ -4,8 +4,6 @@ Numbers follow one rule: what a model or a person reads counts from 1 (passages,
 indices count from 0, as in the benchmarks' own supporting facts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

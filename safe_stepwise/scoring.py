@@ -20,8 +20,6 @@ among `BENCHMARKS` is scored by the rule of one that is, which its file names. S
 from 0 to 1.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import string

@@ -14,8 +14,6 @@ Reading is a little wider than writing: white space around the parts, the case o
 marker and of the kind, a full stop after the kind.
 """
 
-from __future__ import annotations
-
 import re
 
 from safe_stepwise.records import Step, StepKind

@@ -7,8 +7,6 @@ papers give it no place in the order; here it comes last, since it speaks of the
 a step with a fault of its own is named after that fault.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from importlib import resources

@@ -4,8 +4,6 @@
         --split validation --teacher annotations --output build/musique
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

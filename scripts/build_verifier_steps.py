@@ -4,8 +4,6 @@
         --rows 4000 --output build/steps
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What every command shares: its exit status, and errors of one line."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

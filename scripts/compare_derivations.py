@@ -3,8 +3,6 @@
 python -m scripts.compare_derivations                     # the real data beside the checkout
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

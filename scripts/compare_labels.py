@@ -4,8 +4,6 @@ python -m scripts.compare_labels                          # the real data beside
 python -m scripts.compare_labels --verified build/musique --published labels.jsonl
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path

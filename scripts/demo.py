@@ -3,8 +3,6 @@
 make demo          (or: python -m scripts.demo)
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ make demo-train    (after `make demo`; or, where torch, trl, peft, bitsandbytes 
                     installed: python -m scripts.demo_train)
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

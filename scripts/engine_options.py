@@ -1,7 +1,5 @@
 """Where a build runs: options of the commands that build. None changes a byte of the result."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -4,8 +4,6 @@
         --method safe --generator SPEC --verifier SPEC --judge SPEC --output build/results
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from contextlib import closing

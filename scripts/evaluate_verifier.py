@@ -4,8 +4,6 @@
         --verifier openai:safe-verifier@http://localhost:8000/v1
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 python -m scripts.measure_checker --verified build/verified
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from builders.steps.checker_probe import UNSEEN, probed, read_wordings

@@ -4,8 +4,6 @@ python -m scripts.publish build/release --namespace my-name
 python -m scripts.publish build/release --namespace my-name --push
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@
         --verifier SPEC --teacher annotations --rows 848 --output build/refined
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 python -m scripts.regenerate scripts/releases/demo.yaml --output build/demo
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

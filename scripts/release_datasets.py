@@ -1,7 +1,5 @@
 """What makes the datasets of a release, and the release of all its parts; no command itself."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 from dataclasses import replace

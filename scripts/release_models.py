@@ -1,7 +1,5 @@
 """What makes the parts of a release beside its datasets: Space, adapter, evaluation; no command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a manifest may name, and the builds that it comes to; no command itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

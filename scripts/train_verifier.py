@@ -3,8 +3,6 @@
 python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml ...
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

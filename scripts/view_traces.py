@@ -3,8 +3,6 @@
 python -m scripts.view_traces build/results
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from evaluators.traces.page import PAGE, write

@@ -5,8 +5,6 @@ SmolLM2-135M-Instruct). Neither bitsandbytes nor vLLM reads that, so it is conve
 bfloat16 safetensors in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from importlib.metadata import PackageNotFoundError, version

@@ -4,8 +4,6 @@ The trainer writes a checkpoint file by file, and its own search takes the newes
 not. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ and dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up,
 as in the libraries, and stands in `training.json`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import math

@@ -3,8 +3,6 @@
 The ablation is SAFE v2's, Table 5.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

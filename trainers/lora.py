@@ -1,7 +1,5 @@
 """The adapter: LoRA on all linear modules (SAFE v1, section A.2), kept and published in float32."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

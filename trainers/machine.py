@@ -1,7 +1,5 @@
 """The machine that trains: what it computes in, what it held, which libraries it has."""
 
-from __future__ import annotations
-
 import os
 import platform
 import resource

@@ -3,8 +3,6 @@
 Imported when training begins, as it stands on transformers.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

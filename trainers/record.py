@@ -1,7 +1,5 @@
 """``training.json``: what was trained on what, and what came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ model's vocabulary and template stay as they are, so its tokenizer is the adapte
 in ``OUTPUT/.work/training`` and may go once training is over.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Supervised fine-tuning with TRL's trainer: it learns what completions say, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

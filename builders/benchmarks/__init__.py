@@ -1,7 +1,5 @@
 """The benchmarks that can be read, by the name that ``--benchmark`` takes: one line each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

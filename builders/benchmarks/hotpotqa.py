@@ -18,8 +18,6 @@ Quirks, all read as they stand: sentences after the first begin with a space; qu
 stray spaces; a few rows have fewer than 10 passages; a sentence (not a whole passage) may be blank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -25,8 +25,6 @@ reasoning (2hop, 3hop1, 4hop3, ...). MuSiQue-Full's unanswerable rows are refuse
 not in the paragraphs by construction.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

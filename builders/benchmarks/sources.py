@@ -6,8 +6,6 @@ process does no JSON work. What a local file is, its first bytes say, not its na
 ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are all read.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

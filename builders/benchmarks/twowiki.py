@@ -21,8 +21,6 @@ passage may occur twice; a handful of rows name a supporting sentence that does 
 (RowError); a comparison may have more than two evidences, a bridge comparison more than four.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Steps are made chunk by chunk into ``OUTPUT/.work/verifier-steps``; from all tha
 chosen, split by groups of questions, written beside the work and swapped in whole.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections import Counter, defaultdict

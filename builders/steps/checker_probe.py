@@ -1,7 +1,5 @@
 """What the checker finds in errors that are worded as it has not seen them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A chunk of verified questions: the steps that are made of them, checked, and what was refused."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

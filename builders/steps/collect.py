@@ -1,7 +1,5 @@
 """The first half of a build of the verifier set: from verified questions to candidate rows."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping

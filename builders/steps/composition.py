@@ -3,8 +3,6 @@
 Every choice goes by a hash of (seed, id), so the order of the candidates changes nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Give every question a row of some class while no class gets more than its room."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The columns of the step-level verifier set (DESIGN section 6), and the way from rows to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from builders.steps.rows import StepRow

@@ -5,8 +5,6 @@ error that was meant in it, which also settles that no type comes before it in t
 Diagnosis and guidance are the checker's, who says where the text stands against the step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice

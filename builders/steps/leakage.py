@@ -5,8 +5,6 @@ passages) of the one that has fewer are in the other. An 8-gram of more than fif
 boilerplate: it brings no two questions together, though it counts once something else has.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """No completion may be cut off in training: the tokens of every row, or a bound on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a verified question to labelled steps: ideal ones, injected errors, missing evidence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

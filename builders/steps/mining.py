@@ -4,8 +4,6 @@ Every step that was tried is judged twice, by the verifier under test and by the
 two labels differ is a hard case. What the checker can't judge teaches nothing: it is counted only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ Of ``unverifiable`` questions there is no plan to check by: there the model is t
 for the ablation that asks what verification is worth (SAFE v2, Table 5).
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter, defaultdict

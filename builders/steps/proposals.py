@@ -4,8 +4,6 @@ Each proposes steps in the place of the ideal one (SAFE v1, section 3.3); whethe
 error that was meant is for `injection` to find out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A verifier set by its source: a folder, or a dataset of the Hub at a revision, pulled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from builders.benchmarks.hub import HubSource, resolve_commit

@@ -1,7 +1,5 @@
 """The questions that steps are made of, as `build_verified` wrote them: verified, as a rule."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import json
@@ -64,9 +62,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
         for file, record in zip(
-            sorted((found / STATISTICS).glob("*.json")),
-            read_statistics(found),
-            strict=True,
+            sorted((found / STATISTICS).glob("*.json")), read_statistics(found), strict=True
         )
     ]
     for build in builds:

@@ -1,7 +1,5 @@
 """``refined.jsonl``: the rows of refinement, written by one command and read by another."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

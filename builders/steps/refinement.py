@@ -4,8 +4,6 @@ Hard cases are mined from the loop's trajectories (`mining`), taken from the err
 relabelled by a teacher, and written as rows with origin ``refined`` (`refined`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -3,8 +3,6 @@
 `store.replies` finds the JSON. Marks of chat templates are broken up in what is kept.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a build of the verifier set read, made, left out and chose: ``statistics/*.json``."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the making of steps is to say of itself: to the one who ran it, and to a release's lock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from builders.steps.collect import StepsBuild

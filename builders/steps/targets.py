@@ -1,7 +1,5 @@
 """Which errors to ask a model for: those that can stand in a sound trajectory, drawn by seed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

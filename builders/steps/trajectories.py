@@ -1,7 +1,5 @@
 """Ideal trajectories: kept only where the checker passes every step and the answer is exact."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from safe_stepwise.checking.checker import Checker

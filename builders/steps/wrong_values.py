@@ -4,8 +4,6 @@ What a reader confuses is what the passages hold (the hamlet Eden for Lake Eden)
 and places come from the other passages first, those that share words with the right one foremost.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

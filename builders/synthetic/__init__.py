@@ -26,8 +26,6 @@ can make any range; ``truth`` is for scoring and ``parse`` never looks at it; an
 has no annotations and no gold passages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random

@@ -3,8 +3,6 @@
 Text is made from facts alone, so noise is made by writing an article from changed facts.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from builders.synthetic.wording import PROSE

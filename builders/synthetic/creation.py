@@ -1,7 +1,5 @@
 """Makes a block's world from its seed, with what a careless reader takes for something else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -9,15 +7,7 @@ from random import Random
 from builders.synthetic.people import CREATORS, add_people, add_person, hatnote
 from builders.synthetic.places import add_organisations, add_places, add_town
 from builders.synthetic.works import add_work, add_works
-from builders.synthetic.world import (
-    Article,
-    Entity,
-    Value,
-    World,
-    one,
-    start_year,
-    text_of,
-)
+from builders.synthetic.world import Article, Entity, Value, World, one, start_year, text_of
 
 _SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", "economist")
 _EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")

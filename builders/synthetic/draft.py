@@ -1,7 +1,5 @@
 """A row under way: the hops it asks about, and its own copies of what it changes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

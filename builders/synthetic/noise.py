@@ -1,7 +1,5 @@
 """Noise: each type spoils a sound draft in one known way, or says that this draft can't be."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

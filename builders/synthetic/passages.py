@@ -1,7 +1,5 @@
 """From a draft to a row: its passages, distractors and annotations."""
 
-from __future__ import annotations
-
 from builders.synthetic.draft import Draft, label_of
 from builders.synthetic.people import CREATORS
 from builders.synthetic.wording import ASKED, BY

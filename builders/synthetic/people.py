@@ -1,7 +1,5 @@
 """People: their dates, places, careers and families."""
 
-from __future__ import annotations
-
 from random import Random
 
 from builders.synthetic.world import Entity, World, one, start_year

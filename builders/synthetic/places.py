@@ -1,7 +1,5 @@
 """Countries, regions, towns, and the schools and firms that are based there."""
 
-from __future__ import annotations
-
 from builders.synthetic.world import Entity, World, one
 
 TOWNS = ("stad", "wick", "mouth", "oru", "holm", "haven", "ville", "ona", "bridge", "imar", "feld")

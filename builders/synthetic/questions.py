@@ -1,7 +1,5 @@
 """Questions of each kind, and the hops that answer them."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from random import Random
 

@@ -1,7 +1,5 @@
 """Rows as plain JSON objects, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

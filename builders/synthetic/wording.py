@@ -1,7 +1,5 @@
 """The wording tables: the YAML files beside this one, each explained there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Films, songs, albums and books, and who founded the firms."""
 
-from __future__ import annotations
-
 from builders.synthetic.world import Entity, Value, World, one, order_of, start_year
 
 FILM_TITLES = (

@@ -1,7 +1,5 @@
 """An article under way: its sentences, and which of them states which fact."""
 
-from __future__ import annotations
-
 from random import Random
 
 from builders.synthetic.wording import PROSE

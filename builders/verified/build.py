@@ -4,8 +4,6 @@ Everything is prepared in ``OUTPUT/.work/BENCHMARK-SPLIT`` and swapped in when c
 accumulate: a build replaces its own benchmark and split and keeps the rest.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A chunk of a benchmark's rows: parsed, verified, and stored with its labels."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The first half of a build: from the source's rows to verified shards and rejects."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a teacher run will cost at most, told from the rows: calls, tokens and, by price, money."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

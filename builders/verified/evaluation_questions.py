@@ -12,8 +12,6 @@ Rows in a benchmark's own shape, and those of another split than the sample, are
 as the sample is; others are taken as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """The evaluation sample: some verifiable validation questions, each with ten shuffled passages."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 from typing import Any

@@ -1,7 +1,5 @@
 """The columns of the published datasets, as `datasets.Features`; `codec` makes their rows."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Labelled questions: read from a folder of ours, or labelled as they are read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a build read and found, in the shape that ``statistics/*.json`` keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version

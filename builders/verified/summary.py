@@ -1,7 +1,5 @@
 """What a build is to say of itself: to the one who ran it, and to a release's lock."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

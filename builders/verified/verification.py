@@ -6,8 +6,6 @@ path must join the question's entities to the answer (chain), or give each branc
 needs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from itertools import product

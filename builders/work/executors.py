@@ -1,7 +1,5 @@
 """Who makes a build's shards: processes of this command, or ranks (datatrove's, Slurm's, Ray's)."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -4,8 +4,6 @@ Benchmarks travel in several shapes. The original files hold lists of lists or o
 copies hold one list a column, or the whole value as a JSON string. ``records`` reads them all.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

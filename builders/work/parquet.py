@@ -1,7 +1,5 @@
 """Parquet files of a split: streamed, of fixed shape, the same bytes for the same rows."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

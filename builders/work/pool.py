@@ -1,7 +1,5 @@
 """Chunks of work over processes or threads: results in order, drawn a few ahead of the results."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -22,11 +20,7 @@ R = TypeVar("R")
 
 
 def in_order(
-    process: Callable[[J], R],
-    jobs: Iterable[J],
-    *,
-    workers: int,
-    own_processes: bool,
+    process: Callable[[J], R], jobs: Iterable[J], *, workers: int, own_processes: bool
 ) -> Generator[tuple[J, R], None, None]:
     """``process`` over all jobs, results in the order of the jobs, for any ``workers`` >= 1.
 

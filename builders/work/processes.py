@@ -4,8 +4,6 @@ Either runs in a process of its own, which leaves nothing running behind: beside
 catch signals as it likes, and its many helpers form one group.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Dataset folders: read, completed with record and card, swapped in whole, never half-written."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -10,8 +10,6 @@ the ranks it calls complete. What went wrong in a rank lies there under ``failur
 itself only logs it. A first failure, or a file ``stop``, ends each rank after its present chunk.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -5,8 +5,6 @@ whoever is killed and started again repeats only unfinished chunks. Jobs are pic
 executor can run them.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path

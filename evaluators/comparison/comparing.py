@@ -14,8 +14,6 @@
 Nothing here depends on the order of the outcomes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The tables of what systems did: costs (SAFE v1, Table 8), errors (Figures 3, 4), K × N sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from evaluators.comparison.scores import METRICS, Comparison, Row

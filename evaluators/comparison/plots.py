@@ -1,7 +1,5 @@
 """The report's figures as PNG: same numbers, same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

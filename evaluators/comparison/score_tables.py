@@ -1,7 +1,5 @@
 """The tables of scores: the paper's main table (SAFE v1, Table 3), its margins and its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from evaluators.comparison.scores import METRIC_NAMES, METRICS, Comparison, Difference, Row

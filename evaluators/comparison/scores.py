@@ -1,7 +1,5 @@
 """The nouns of a comparison: what each system scored, and how much better one is than another."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

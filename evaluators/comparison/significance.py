@@ -3,8 +3,6 @@
 A matrix has a row a question and a column a measurement; NaN marks a measurement that is missing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

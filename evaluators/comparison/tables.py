@@ -3,8 +3,6 @@
 A table is its header and its rows. Percentages have one decimal.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

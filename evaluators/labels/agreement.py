@@ -1,7 +1,5 @@
 """Two labellings, compared: precision, recall, F1; of noise labels, and of a checker's verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ passage they were read from. A trajectory agrees as far as its steps cite those 
 both ends of those triples.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Noise labels beside published ones: how well they agree, and the rows on which they differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

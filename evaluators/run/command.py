@@ -1,7 +1,5 @@
 """An evaluation from its plan to what is said of it: run, written down, compared, summed up."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -7,8 +7,6 @@ question from the clients' response cache. A trajectory that failed is not kept:
 asks for it again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

@@ -1,7 +1,5 @@
 """What `evaluate_stepwise` is asked for, the systems that this names, and the plan of it all."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The record of an evaluation: what ran, what each setting scored and what its loop did."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The Space's page: answers typed in, scored by exact match and F1."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

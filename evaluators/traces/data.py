@@ -3,8 +3,6 @@
 Texts are texts and numbers numbers, whatever the files hold.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ shown as text alone, and a content security policy lets nothing run but the page
 nothing be fetched at all.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A verifier's results as a page to read, and its confusion matrix as table and picture."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -26,8 +26,6 @@ All are fractions from 0 to 1; None where there is nothing to measure. The 95% i
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is written about verifiers: results as JSON, their files, entries for a model card."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Asking a verifier for its verdicts, through the response cache, with a progress bar."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ Trajectories are put together from the single rows of a question:
 - Refined rows are in no trajectory: what the loop had accepted before them may hold errors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -5,8 +5,6 @@ what it can prove, in the order of the taxonomy (SAFE v1, Table 1 and Figure 12)
 the step is sound. Where neither can be proved it abstains.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

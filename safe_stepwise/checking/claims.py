@@ -1,7 +1,5 @@
 """What a step's claim does with the facts of a plan: states them, alters them, joins them anew."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cached_property

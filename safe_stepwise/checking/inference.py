@@ -1,7 +1,5 @@
 """What a logical step concludes, and whether the facts it rests on give that."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of values that are looked up (simple), looked up behind a bridge, calculated (a 
 counted. Every plan ends in one derivation, which settles the answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

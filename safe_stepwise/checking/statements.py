@@ -4,8 +4,6 @@ The wordings stand in ``vocabulary/statements.yaml``. Which of them is taken is 
 by a number, so that a dataset can vary them and a test can go through all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

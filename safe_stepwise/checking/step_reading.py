@@ -1,7 +1,5 @@
 """What a reasoning step says: which passages it cites, which facts it states, what it denies."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

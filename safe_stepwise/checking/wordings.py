@@ -4,8 +4,6 @@ The wordings stand in ``vocabulary/verdicts.yaml``; which one is taken depends o
 so that equal steps get equal verdicts and a dataset is not written in one tone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A completion is on disk before its caller sees it, so a run that is killed and s
 repeats no call whose reply it had received.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Between caller and engine: the response cache, bounded retries, a limit, and the accounts."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a comparison question asks, and what the two sides' values answer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

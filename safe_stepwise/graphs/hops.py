@@ -1,7 +1,5 @@
 """The hops that a benchmark annotates, as triples: 2Wiki's evidence, MuSiQue's decomposition."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

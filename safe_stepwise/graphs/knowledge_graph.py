@@ -6,8 +6,6 @@ number tell them apart; name-alikes ("the Elder" / "the Younger", "(painter)" / 
 "II" / "III") never do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/relations.yaml``.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

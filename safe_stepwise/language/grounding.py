@@ -4,8 +4,6 @@ A name that merely stands near another proves nothing. A triple counts as stated
 of a passage about its head (or one that names it) has the tail governed by a cue of the relation.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

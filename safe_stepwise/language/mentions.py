@@ -1,7 +1,5 @@
 """Where a text names something, and what a passage is about."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

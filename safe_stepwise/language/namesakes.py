@@ -5,8 +5,6 @@ name in two provinces, a composer and a footballer, a man and his great-grandfat
 needs positive evidence in the text; without it two mentions of a name are taken for one entity.
 """
 
-from __future__ import annotations
-
 import re
 
 from safe_stepwise.language.mentions import mentions

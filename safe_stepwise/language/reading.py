@@ -1,7 +1,5 @@
 """A passage as text to search: cleaned, its life spans spelled out, its sentences kept track of."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The data stands in ``vocabulary/relations.yaml`` and ``vocabulary/nations.yaml``
 is an entry there. A *cue* is the wording that says a relation ("directed by", "son of").
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """How a question is answered: one file a method, and their registry."""
 
-from __future__ import annotations
-
 from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.no_verification import NO_VERIFICATION
 from safe_stepwise.methods.safe import SAFE

@@ -1,7 +1,5 @@
 """What a method of answering is: whom it asks, and what it did with one question."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ then the remarks on the last of them, then the tries at the next one that were r
 comes next is added at the end, so that an engine's prefix cache holds what went before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, get_args
 

@@ -19,8 +19,6 @@ written anew, which counts as a retry. A query asked before, or one that finds n
 rejection like any other. Without a verifier nobody searches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args

@@ -5,8 +5,6 @@ lock-step rounds). Questions are taken in their order, a new one when one ends, 
 way are few enough for an engine's prefix cache to hold their passages.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass

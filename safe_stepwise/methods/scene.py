@@ -3,8 +3,6 @@
 Whoever asks fills it in; engines hand it on unopened.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ taxonomy, then a question's passages, the question, the accepted steps, and the 
 place that it keeps when it is accepted.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

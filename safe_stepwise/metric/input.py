@@ -3,8 +3,6 @@
 Its one line names the row, so that a mistake in a thousand rows is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

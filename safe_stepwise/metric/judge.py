@@ -6,8 +6,6 @@ judge is greedy, yet batching can change what a greedy model says; so replies ar
 ``repeats`` measures how far it agrees with itself.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ and unbroken: ``incorrect`` is never found to hold ``correct``, and an object th
 brought along, which a judge may quote, is refused.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

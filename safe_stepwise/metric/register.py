@@ -5,8 +5,6 @@
 that fails, in its folder of modules fetched before. This command puts the module there.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -6,8 +6,6 @@ nothing, the verifier says what to search for. Where a passage that was retrieve
 it counts as gold from then on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

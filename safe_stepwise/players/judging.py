@@ -7,8 +7,6 @@ it says. An error drops what it should have said.
 The judge goes by exact match with the accepted answers; an error is the other verdict.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from random import Random

@@ -11,8 +11,6 @@ Where gold passages are gone, the generator says what it does not find; the veri
 says Missing Evidence, with a query (`players.evidence`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

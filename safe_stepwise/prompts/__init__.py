@@ -5,8 +5,6 @@ line break or quote in it can end the place it stands in, and with the marks of 
 broken up, so that no tokenizer takes them for the end of a turn.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

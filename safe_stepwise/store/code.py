@@ -4,8 +4,6 @@ Stored work is named by it, so that a change of the code voids what that code co
 and nothing else: another method, an engine that was not used or a report leave it alone.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

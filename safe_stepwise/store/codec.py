@@ -3,8 +3,6 @@
 ``*_row`` makes a row's columns, ``*_of`` reads them; what a row lacks is a ``KeyError``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any

@@ -3,8 +3,6 @@
 And what a loop is for: much work under way at once, though never more than is asked for.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import threading

@@ -1,7 +1,5 @@
 """What all figures share: the taxonomy's colours, and PNG bytes that hang on nothing else."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the rows of a published dataset lie in what a build or a release wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from safe_stepwise.store.names import DATASETS, LABELED

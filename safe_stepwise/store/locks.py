@@ -1,7 +1,5 @@
 """Output folders: written by one run at a time, and what a disk refuses in one line."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What is measured of a verifier: written by its evaluation, read by its card."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

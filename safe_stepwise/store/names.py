@@ -3,8 +3,6 @@
 Releases are tagged ``vMAJOR.MINOR.PATCH``.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """A progress bar that says in words how the work stands, and ends with what came of it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -11,8 +11,6 @@ A reply is data: nothing in it is evaluated, the time to read it grows with its 
 nesting beyond `DEEPEST` is malformed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

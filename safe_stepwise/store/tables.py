@@ -1,7 +1,5 @@
 """Tables in plain text, as commands print them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

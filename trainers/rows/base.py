@@ -1,7 +1,5 @@
 """What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

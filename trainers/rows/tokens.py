@@ -5,8 +5,6 @@ as they are. A prompt has the very tokens that our engines send (`engines.chat`)
 is all that is learnt, up to and with the token that ends the turn.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

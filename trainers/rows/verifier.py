@@ -8,8 +8,6 @@ Source: ours (`python -m scripts.build_verifier_steps`), licence as its card say
 What an ablation filters by (error type, origin) stands in the config ``steps``, under the same ids.
 """
 
-from __future__ import annotations
-
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import prompt_digest

@@ -5,8 +5,6 @@ decomposition, HotpotQA's supporting facts) and claims a triple only where a gol
 the relation (`language.grounding`). What the text says instead decides the kind of noise.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which teacher a spec names, and what it spent."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 of the form that was asked for), ``salvaged`` (such pieces found in something else), ``unreadable``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

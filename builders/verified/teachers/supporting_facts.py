@@ -5,8 +5,6 @@ a third thing) and one of them to hold the answer. A comparison needs one descri
 where it compares dates of birth, death, release or founding, the dates are read from the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Word lists and relation wording as data, so that they can be read and extended without code."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
