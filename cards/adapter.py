@@ -47,7 +47,7 @@ class AdapterCard:
     sources: tuple[Record, ...]
     origins: Mapping[str, int]
     """Rows of the set's train split by origin, empty where its statistics are not known."""
-    makes_believe: bool
+    simulated: bool
     """Whether any label, step or verdict came from something that only plays a model."""
 
     @property
@@ -117,7 +117,7 @@ def adapter(
         quality=measured,
         sources=sources_of(builds),
         origins={} if steps is None else steps["origins"]["train"],
-        makes_believe=any(played),
+        simulated=any(played),
     )
     return headed(
         _metadata(card), fill("adapter.md.jinja", card=card, measures=MEASURES, title_of=title_of)
@@ -162,7 +162,7 @@ def _metadata(card: AdapterCard) -> Any:
 
     tags = [card.type.lower(), "multi-hop-question-answering", "verification", "verifier"]
     tags += ["synthetic"] if any(s["source"]["synthetic"] for s in card.sources) else []
-    tags += ["simulated"] if card.makes_believe else []
+    tags += ["simulated"] if card.simulated else []
     quality, base, extra = card.quality, card.base.repo, dict[str, Any]()
     if quality is not None:
         extra["eval_results"] = eval_results(quality, *_measured_on(quality, card))

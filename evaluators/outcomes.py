@@ -72,7 +72,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionRecord:
     """A question as it was asked, for those who read the outcomes."""
 
     benchmark: str
@@ -86,7 +86,7 @@ class Asked:
         return canonical_json(self)
 
     @classmethod
-    def from_json(cls, line: str) -> Asked:
+    def from_json(cls, line: str) -> QuestionRecord:
         """The question that a line holds; one of `NO_LINE` for a line that is none."""
         content = json.loads(line)
         passages = tuple(map(passage_of, content["passages"]))
@@ -117,9 +117,9 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
     return _lines(folder / TRAJECTORIES, Outcome.from_json)
 
 
-def read_questions(folder: Path) -> Iterator[Asked]:
+def read_questions(folder: Path) -> Iterator[QuestionRecord]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
-    return _lines(folder / QUESTIONS, Asked.from_json)
+    return _lines(folder / QUESTIONS, QuestionRecord.from_json)
 
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:

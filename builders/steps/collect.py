@@ -21,7 +21,7 @@ from builders.steps.composition import Candidate, Composition
 from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
-from builders.work.executors import Engine, Standing, results
+from builders.work.executors import Executor, Standing, results
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
@@ -90,8 +90,8 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     found.refined = sum(map(len, refined.values()))
     jobs = functools.partial(_jobs, plan, verified, maker, refined)
     work = Work(jobs, maker, plan.work, "verifier steps", "question")
-    total, engine = functools.partial(_total, plan, verified), Engine(workers=plan.workers)
-    made = results(work, engine, total, found.standing)
+    total, executor = functools.partial(_total, plan, verified), Executor(workers=plan.workers)
+    made = results(work, executor, total, found.standing)
     known: set[str] = set()
     with (plan.work / REFUSED).open("wb") as lines, closing(made):
         for chunk, shard in made:

@@ -20,7 +20,7 @@ from builders.verified import features
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
-from builders.verified.statistics import Evaluation, Kind, Source, Statistics, libraries
+from builders.verified.statistics import InputSource, Kind, SampleCounts, Statistics, libraries
 from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
@@ -106,7 +106,7 @@ def _publish(plan: Build, release: Path) -> None:
 
 def _write(
     plan: Build, done: Collected, release: Path
-) -> tuple[_Files, Counter[tuple[str, str]], Evaluation | None]:
+) -> tuple[_Files, Counter[tuple[str, str]], SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``.
 
     Returns them, how many rows there are by kind and noise type, and what came of the sample.
@@ -140,7 +140,7 @@ def _write(
     if plan.split != VALIDATION:
         return files, counts, None
     drawn = files[VERIFIED][name + EVAL].rows
-    return files, counts, Evaluation(plan.evaluation_size, drawn, sample.left_out)
+    return files, counts, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -162,11 +162,11 @@ def _features(dataset: str, config: str) -> Any:
 
 def _statistics(
     plan: Build,
-    source: Source,
+    source: InputSource,
     done: Collected,
     files: _Files,
     rows: Mapping[tuple[str, str], int],
-    evaluation: Evaluation | None,
+    evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
     for (kind, type_), number in rows.items():

@@ -12,9 +12,9 @@ from builders.benchmarks import OTHER_BENCHMARK, sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
-from builders.verified.statistics import Source
+from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
-from builders.work.executors import Engine, Slurm, Standing, results
+from builders.work.executors import Executor, Slurm, Standing, results
 from builders.work.ranks import Work
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
@@ -38,7 +38,7 @@ class Build:
     limit: int | None = None
     workers: int = 1
     engine: str = "local"
-    """One of ``executors.ENGINES``."""
+    """One of ``executors.EXECUTORS``."""
     ranks: int | None = None
     """Parts of the work, for the other engines; as many as workers if not said."""
     slurm: Slurm = field(default_factory=Slurm)
@@ -75,14 +75,14 @@ def _spec(plan: Build) -> Spec | None:
     return parse_spec(plan.source)
 
 
-def source_of(plan: Build) -> Source:
+def source_of(plan: Build) -> InputSource:
     """What the source is, with its digest; ``UserError`` if it cannot be read or is another."""
     spec = _spec(plan)
     if spec is not None:
-        source = Source(plan.source, identity(spec), synthetic=True)
+        source = InputSource(plan.source, identity(spec), synthetic=True)
     else:
         name = Path(plan.source).name if Path(plan.source).exists() else plan.source
-        source = Source(name, sources.digest(plan.source), plan.benchmark == "synthetic")
+        source = InputSource(name, sources.digest(plan.source), plan.benchmark == "synthetic")
     if plan.sha256 not in (None, source.digest):
         raise UserError(
             f"{plan.source}: its digest is {source.digest}, expected {plan.sha256}; "
@@ -124,9 +124,9 @@ def collect(plan: Build, done: Collected) -> None:
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     jobs, check = functools.partial(_jobs, plan), functools.partial(_check, plan)
     work = Work(jobs, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
-    engine = Engine(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
+    executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     seen: dict[str, str] = {}
-    found = results(work, engine, functools.partial(_total, plan), done.standing)
+    found = results(work, executor, functools.partial(_total, plan), done.standing)
     with (plan.work / REJECTS).open("wb") as rejects, closing(found):
         for job, shard in found:
             dropped = _duplicates(job, shard.summary, seen)

@@ -10,7 +10,7 @@ from builders.work.parquet import SplitFiles
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputSource:
     """Where rows came from: file name, ``hub-id@rev`` or spec.
 
     ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
@@ -22,7 +22,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class SampleCounts:
     """The evaluation sample; ``left_out`` counts rows that cannot have ten passages."""
 
     size: int
@@ -49,7 +49,7 @@ class Statistics:
     version: str
     benchmark: str
     split: str
-    source: Source
+    source: InputSource
     limit: int | None
     teacher: str
     simulated: bool
@@ -63,7 +63,7 @@ class Statistics:
     unparsed: int
     rejected: int
     kinds: Mapping[str, Kind]
-    evaluation: Evaluation | None
+    evaluation: SampleCounts | None
     files: Mapping[str, Mapping[str, SplitFiles]]
     license: str
     homepage: str

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from builders.work.pool import in_order
 from builders.work.processes import wait_for
 from builders.work.ranks import (
     J,
@@ -26,11 +25,12 @@ from builders.work.ranks import (
     survey,
 )
 from builders.work.shards import Shard, process, stored
+from builders.work.workers import in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.progress import counts, telling
 
-ENGINES = ("local", "datatrove-local", "slurm", "ray")
+EXECUTORS = ("local", "datatrove-local", "slurm", "ray")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Submitted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """One of `ENGINES`, how many processes of this machine it has, how many ranks share the work.
+class Executor:
+    """One of `EXECUTORS`, how many processes of this machine it has, how many ranks share the work.
 
     How many ranks a cluster runs at once is its own affair.
     """
@@ -70,7 +70,7 @@ class Standing:
 
 
 def results(
-    work: Work[J], engine: Engine, rows: Callable[[], int | None], standing: Standing
+    work: Work[J], executor: Executor, rows: Callable[[], int | None], standing: Standing
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
     """Each chunk with its shard, in order; a progress bar tells how it stands.
 
@@ -80,7 +80,7 @@ def results(
     Raises ``UserError`` and ``OSError`` of any rank as its own, ``RankError`` for any other error
     in one, and ``Submitted`` when the shards will only be there later.
     """
-    total = rows() if engine.name == "local" else prepare(work, engine)
+    total = rows() if executor.name == "local" else prepare(work, executor)
 
     def told() -> str:
         owed = "?" if total is None else max(total - standing.done, 0)
@@ -89,43 +89,43 @@ def results(
         return "; ".join(filter(None, [stands, work.annotator.progress()]))
 
     bar = telling(work.title, work.unit, total, lambda: standing.done, told)
-    with bar, closing(_made(work, engine)) as made:
+    with bar, closing(_made(work, executor)) as made:
         for job, shard in made:
             yield job, shard
             standing.done += job.size
             standing.cached += job.size if shard.cached else 0
 
 
-def prepare(work: Work[Any], engine: Engine) -> int:
+def prepare(work: Work[Any], executor: Executor) -> int:
     """Have ranks make every shard that is owed; returns how many rows the source has.
 
     Raises as `results`.
     """
-    _require(engine)
+    _require(executor)
     found = survey(work)
-    ranks = min(engine.ranks, len(found.owed))
-    if found.owed and engine.name == "slurm":
-        _with_slurm(work, engine.slurm, ranks, found)
+    ranks = min(executor.ranks, len(found.owed))
+    if found.owed and executor.name == "slurm":
+        _with_slurm(work, executor.slurm, ranks, found)
     elif found.owed:
-        wait_for(work, engine.name, ranks, engine.workers, found)
+        wait_for(work, executor.name, ranks, executor.workers, found)
     return found.rows
 
 
-def _made(work: Work[J], engine: Engine) -> Generator[tuple[J, Shard[Any]], None, None]:
-    if engine.name == "local":
+def _made(work: Work[J], executor: Executor) -> Generator[tuple[J, Shard[Any]], None, None]:
+    if executor.name == "local":
         own = work.annotator.own_processes
-        return in_order(process, work.jobs(), workers=engine.workers, own_processes=own)
+        return in_order(process, work.jobs(), workers=executor.workers, own_processes=own)
     # What ranks have made is gathered even where a reply failed again.
     return ((job, stored(job) or process(job)) for job in work.jobs())
 
 
-def _require(engine: Engine) -> None:
-    for module in ("datatrove", "ray") if engine.name == "ray" else ("datatrove",):
+def _require(executor: Executor) -> None:
+    for module in ("datatrove", "ray") if executor.name == "ray" else ("datatrove",):
         try:
             importlib.import_module(module)
         except ImportError:
             raise UserError(
-                f"--engine {engine.name} needs {module}: "
+                f"--engine {executor.name} needs {module}: "
                 "pip install -e '.[distributed]', or leave --engine out"
             ) from None
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from builders.work.pool import end_with_parent
 from builders.work.ranks import (
     RankError,
     Survey,
@@ -29,6 +28,7 @@ from builders.work.ranks import (
     python_path,
     rank_of,
 )
+from builders.work.workers import end_with_parent
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.progress import counts
 

@@ -156,7 +156,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SystemRun:
     """What one setting came to; outcomes are in the order of the questions."""
 
     setting: Setting
@@ -165,7 +165,7 @@ class Run:
     """None of them without a judge."""
 
 
-async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
+async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
     """A run for each setting, in their order.
 
     Raises ``UserError`` for what the user can mend.
@@ -173,14 +173,14 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[Run]:
     journal = Journal(plan.output / JOURNAL)
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)
-    runs: list[Run] = []
+    runs: list[SystemRun] = []
     try:
         for engine in engines:
             await engine.check()
         for setting in plan.settings:
             ended = await _trajectories(plan, setting, asked, journal, progress)
             verdicts = await _verdicts(plan, ended)
-            runs.append(Run(setting, _outcomes(plan, setting, ended, verdicts), verdicts))
+            runs.append(SystemRun(setting, _outcomes(plan, setting, ended, verdicts), verdicts))
     finally:
         journal.close()
         for engine in engines:

@@ -9,8 +9,8 @@ import safe_stepwise
 from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import values_by_name
 from evaluators.comparison.tables import AVERAGE
-from evaluators.outcomes import Asked, Outcome, statistics_of
-from evaluators.run.evaluation import Evaluation, Run, by_benchmark, code_of
+from evaluators.outcomes import Outcome, QuestionRecord, statistics_of
+from evaluators.run.evaluation import Evaluation, SystemRun, by_benchmark, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.metric import judge as judging
@@ -22,7 +22,7 @@ ALL = "all"
 """Over all questions alike; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
 
 
-def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
+def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     """Write trajectories and questions; returns the results, to be written when all else is.
 
     Those are the settings, and each run's scores by benchmark and over all. While the other files
@@ -30,9 +30,12 @@ def write(plan: Evaluation, runs: Sequence[Run]) -> dict[str, Any]:
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
-    asked = (Asked(q.benchmark, q.id, q.question, q.accepted, q.passages) for q in plan.questions)
+    asked = (
+        QuestionRecord(q.benchmark, q.id, q.question, q.accepted, q.passages)
+        for q in plan.questions
+    )
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    write_lines(plan.output / QUESTIONS, map(Asked.to_json, asked))
+    write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
     roles = _roles(outcomes)
     return {
         "version": safe_stepwise.__version__,
@@ -65,7 +68,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
     }
 
 
-def _record(plan: Evaluation, run: Run, roles: Sequence[str]) -> dict[str, Any]:
+def _record(plan: Evaluation, run: SystemRun, roles: Sequence[str]) -> dict[str, Any]:
     agreement = judging.count(run.verdicts).agreement
     benchmarks = {
         name: scores([run.outcomes[n] for n in places], roles)

@@ -69,7 +69,8 @@ def traces(folder: Path) -> dict[str, Any]:
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
         "questions": [
-            asked.get(key) or _question(outcomes.Asked(*key, "", (), ())) for key in questions
+            asked.get(key) or _question(outcomes.QuestionRecord(*key, "", (), ()))
+            for key in questions
         ],
         "runs": runs,
     }
@@ -145,7 +146,7 @@ def _roles(roles: Mapping[System, set[str]]) -> list[str]:
     return known_first(set().union(*roles.values()), answering)
 
 
-def _question(asked: outcomes.Asked) -> dict[str, Any]:
+def _question(asked: outcomes.QuestionRecord) -> dict[str, Any]:
     return {
         "benchmark": str(asked.benchmark),
         "id": str(asked.id),

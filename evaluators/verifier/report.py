@@ -11,8 +11,8 @@ from evaluators.comparison.significance import CONFIDENCE
 from evaluators.labels.agreement import Score
 from evaluators.verifier.page import confusion_csv, confusion_png, page
 from evaluators.verifier.quality import RESAMPLES, agreement
-from evaluators.verifier.runs import Run
-from evaluators.verifier.step_set import Asked, StepCase
+from evaluators.verifier.runs import VerifierRun
+from evaluators.verifier.step_set import Prefix, StepCase
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.files import write_atomically
@@ -27,7 +27,7 @@ QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
 
 
 def results(
-    steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run], seed: int
+    steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[VerifierRun], seed: int
 ) -> dict[str, Any]:
     """All that was measured, of the verifier first; ``steps`` says what the rows are."""
     said = [run.judged(cases) for run in runs]
@@ -60,7 +60,7 @@ def results(
 
 
 def files(
-    found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Run]
+    found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[VerifierRun]
 ) -> dict[str, bytes]:
     """The files of an evaluation by name."""
     first = found["verifiers"][0]
@@ -99,7 +99,7 @@ def write(output: Path, made: Mapping[str, bytes]) -> None:
         raise cannot_write(output, error) from None
 
 
-def _line(run: Run, asked: Asked, **about: Any) -> str:
+def _line(run: VerifierRun, asked: Prefix, **about: Any) -> str:
     """A JSON object: what is known of a step, what was said of it, the raw reply."""
     reply = run.replies[asked]
     return canonical_json(

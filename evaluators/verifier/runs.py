@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
-from evaluators.verifier.step_set import Asked, StepCase, walks
+from evaluators.verifier.step_set import Prefix, StepCase, walks
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
@@ -26,13 +26,13 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class VerifierRun:
     """One verifier's verdicts. ``name`` may be published; ``role`` is verifier or a baseline's."""
 
     name: str
     role: str
     simulated: bool
-    replies: Mapping[Asked, Reply]
+    replies: Mapping[Prefix, Reply]
     is_constant: bool = False
     """Whether it says one label of every step, without being asked."""
 
@@ -63,8 +63,8 @@ class Run:
 
 
 def ask(
-    specs: Sequence[str], client_of: Callable[[str], Client], asked: Mapping[Asked, Request]
-) -> tuple[list[Run], list[str]]:
+    specs: Sequence[str], client_of: Callable[[str], Client], asked: Mapping[Prefix, Request]
+) -> tuple[list[VerifierRun], list[str]]:
     """The verdicts of each engine, opened one after the other, and what was spent on them.
 
     The first is the verifier, the others are baselines; raises as `run_verifier`.
@@ -88,7 +88,7 @@ def ask(
     return runs, spent
 
 
-def constants(majority: str | None, asked: Mapping[Asked, Request]) -> Iterator[Run]:
+def constants(majority: str | None, asked: Mapping[Prefix, Request]) -> Iterator[VerifierRun]:
     """The baselines that ask nobody: train's most frequent label, and `Correct`."""
     if majority is not None:
         yield constant(majority, "majority class of train", asked)
@@ -96,13 +96,13 @@ def constants(majority: str | None, asked: Mapping[Asked, Request]) -> Iterator[
         yield constant(CORRECT, "no error ever", asked)
 
 
-def constant(label: str, role: str, asked: Mapping[Asked, Request]) -> Run:
+def constant(label: str, role: str, asked: Mapping[Prefix, Request]) -> VerifierRun:
     """The baseline that says one label of every step."""
     replies = dict.fromkeys(asked, Reply(label))
-    return Run(f"always {label}", role, False, replies, is_constant=True)
+    return VerifierRun(f"always {label}", role, False, replies, is_constant=True)
 
 
-def run_verifier(client: Client, role: str, asked: Mapping[Asked, Request]) -> Run:
+def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> VerifierRun:
     """The verdicts of a client's engine, which is closed afterwards.
 
     What a run that was stopped had received is in the client's cache, and is not asked again.
@@ -113,7 +113,7 @@ def run_verifier(client: Client, role: str, asked: Mapping[Asked, Request]) -> R
     with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
     replies = {one: _reply(reply) for one, reply in zip(asked, found, strict=True)}
-    return Run(name, role, client.engine.simulated, replies)
+    return VerifierRun(name, role, client.engine.simulated, replies)
 
 
 async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:

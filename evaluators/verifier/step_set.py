@@ -40,7 +40,7 @@ COLUMNS = (
 )
 
 
-class Asked(NamedTuple):
+class Prefix(NamedTuple):
     """What identifies a request: the last of some steps of a question, after those before it."""
 
     benchmark: str
@@ -59,15 +59,15 @@ class StepCase:
     origin: str
 
     @property
-    def prefixes(self) -> list[Asked]:
+    def prefixes(self) -> list[Prefix]:
         """The requests that ask for a verdict on each of its steps."""
         ends = range(1, len(self.steps) + 1)
         return [self.asked._replace(steps=self.steps[:end]) for end in ends]
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Prefix:
         """The request that asks for a verdict on it."""
-        return Asked(self.question.benchmark, self.question.id, self.steps)
+        return Prefix(self.question.benchmark, self.question.id, self.steps)
 
     @property
     def is_walk(self) -> bool:
@@ -132,14 +132,14 @@ def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Asked, Request]:
+def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
     too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
     after ``max_tokens`` (None: as the loop asks).
     """
-    wanted: dict[tuple[str, str], dict[Asked, Question]] = {}
+    wanted: dict[tuple[str, str], dict[Prefix, Question]] = {}
     for case in cases:
         known = wanted.setdefault(case.asked[:2], {})
         for asked in case.prefixes if case.is_walk else [case.asked]:
@@ -151,7 +151,7 @@ def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[A
     }
 
 
-def walks(cases: Sequence[StepCase], said: Mapping[Asked, str]) -> list[Walk]:
+def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     """The trajectories of the rows (see the module's docstring), with what was said of each step.
 
     ``said`` has an outcome for each of `requests`.

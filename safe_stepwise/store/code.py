@@ -49,7 +49,7 @@ def modules_of(things: Iterable[object]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A module's file, its package, the names it imports, and its strings."""
 
     file: Path
@@ -59,9 +59,9 @@ class Source:
     strings: frozenset[str]
 
 
-def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, Source]:
+def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, SourceFile]:
     """The modules and all that they import, packages above them included, by name."""
-    found: dict[str, Source] = {}
+    found: dict[str, SourceFile] = {}
     owed = list(modules)
     while owed:
         name = owed.pop()
@@ -77,7 +77,7 @@ def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str
 
 
 @functools.cache
-def _source(name: str) -> Source | None:
+def _source(name: str) -> SourceFile | None:
     """None for what is no module of ours, such as a function that is imported from one."""
     root, *path = name.split(".")
     spec = importlib.util.find_spec(root) if root in PACKAGES else None
@@ -90,7 +90,7 @@ def _source(name: str) -> Source | None:
             nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             imports = [each for node in nodes for each in _imported(node, package)]
-            return Source(file, package, content, tuple(imports), _strings(nodes))
+            return SourceFile(file, package, content, tuple(imports), _strings(nodes))
     return None
 
 
@@ -108,7 +108,7 @@ def _strings(nodes: list[ast.AST]) -> frozenset[str]:
     return frozenset(value for value in values if isinstance(value, str))
 
 
-def _data(sources: Mapping[str, Source]) -> dict[str, Path]:
+def _data(sources: Mapping[str, SourceFile]) -> dict[str, Path]:
     """What lies beside the modules and is no code.
 
     Of folders that are no packages, those that a module beside them names ("templates"), or any

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.verifier.report import results
-from evaluators.verifier.runs import Reply, Run, constant
+from evaluators.verifier.runs import Reply, VerifierRun, constant
 from evaluators.verifier.step_set import read_cases, requests
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
@@ -151,9 +151,9 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
     worse = {one: Reply("unparsed" if n % 3 else "Correct") for n, one in enumerate(asked)}
     missed = {**some, cases[2].asked: Reply("Correct"), cases[3].asked: Reply("Off-topic")}
     runs = [
-        Run("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
-        Run("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),
-        Run("symbolic: checker", "baseline 2", True, some),
+        VerifierRun("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
+        VerifierRun("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),
+        VerifierRun("symbolic: checker", "baseline 2", True, some),
         constant("Correct", "majority class of train", asked),
     ]
     steps = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions
+from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import tries_at_steps
 from safe_stepwise.records import Attempt, Feedback, Passage, Step, Trajectory, Usage
@@ -37,7 +37,9 @@ OUTCOME = Outcome(
     "musique", "safe", {"generator": "g", "verifier": "v"}, {"max_steps": 10, "max_retries": 3},
     "q\n1", 1.0, 0.5, "correct", TRAJECTORY, True, "It is so.",
 )  # fmt: skip
-ASKED = Asked("musique", "q1", "Where?", ("Oru", "Óru"), (Passage("Oru", ("A.", "B."), True),))
+ASKED = QuestionRecord(
+    "musique", "q1", "Where?", ("Oru", "Óru"), (Passage("Oru", ("A.", "B."), True),)
+)
 
 
 def test_lines_come_back_as_they_were(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from builders.verified import chunks, features
 from builders.verified.chunks import Chunk, Synthetic, Verified, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work.pool import in_order
 from builders.work.shards import Shard, process, read_shard
+from builders.work.workers import in_order
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question, Triple, canonical_json
 

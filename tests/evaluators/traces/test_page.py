@@ -16,7 +16,7 @@ import pytest
 from builders.synthetic import generate, parse_spec
 from builders.verified.evaluation_questions import without_last_gold
 from evaluators.comparison.systems import System
-from evaluators.outcomes import Asked, Outcome, read_outcomes, read_questions
+from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.traces.data import traces, worth
 from evaluators.traces.page import embedded, html, write
 from safe_stepwise.errors import UserError
@@ -54,7 +54,7 @@ BREAKOUTS = (
 HOSTILE = " ".join(BREAKOUTS)
 
 
-def store(folder: Path, outcomes: list[Outcome], asked: list[Asked] | None = None) -> Path:
+def store(folder: Path, outcomes: list[Outcome], asked: list[QuestionRecord] | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_lines(folder / TRAJECTORIES, (one.to_json() for one in outcomes))
     if asked is not None:
@@ -239,7 +239,7 @@ def test_filters_go_together_and_search_reads_every_text(
     assert page.locator("#list li").count() == 0
 
 
-def words(one: Outcome, asked: list[Asked]) -> str:
+def words(one: Outcome, asked: list[QuestionRecord]) -> str:
     texts = [one.trajectory.answer]
     for question in asked:
         if question.id == one.question_id:
@@ -400,7 +400,7 @@ def hostile(folder: Path) -> Path:
         options={HOSTILE: HOSTILE, "__proto__": 3},
         judge=HOSTILE,
     )
-    store(folder, [one], [Asked(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), (passage,))])
+    store(folder, [one], [QuestionRecord(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), (passage,))])
     settings = {"settings": {HOSTILE: [HOSTILE, None, {HOSTILE: True}]}}
     (folder / RESULTS).write_text(json.dumps(settings))
     return folder

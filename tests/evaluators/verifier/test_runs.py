@@ -9,7 +9,7 @@ import pytest
 
 from evaluators.verifier.quality import FAILED, UNPARSED, Walk
 from evaluators.verifier.runs import constant, run_verifier, standing
-from evaluators.verifier.step_set import Asked, StepCase, read_cases, requests
+from evaluators.verifier.step_set import Prefix, StepCase, read_cases, requests
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client
 from safe_stepwise.engines.mock import MockEngine
@@ -21,7 +21,7 @@ FIRST, WRONG = step(1, "a."), step(2, "x.")
 VERDICT = '{"error_type": "off_topic", "diagnosis": "No.", "guidance": "Do."}'
 
 
-def cases_of() -> tuple[list[StepCase], dict[Asked, Request]]:
+def cases_of() -> tuple[list[StepCase], dict[Prefix, Request]]:
     with tempfile.TemporaryDirectory() as folder:
         rows = [row("1", [FIRST]), row("2", [FIRST, WRONG], "Redundancy", "injected")]
         cases = read_cases(write_set(Path(folder) / "set", test=rows), "test")
