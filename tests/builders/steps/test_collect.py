@@ -24,6 +24,7 @@ from builders.steps.refined import REFINED, line_of, read_refined
 from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
 from builders.steps.statistics import StepStatistics
+from builders.verified.teachers.llm import LLMTeachers
 from cards import verifier_steps as card
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
@@ -275,7 +276,7 @@ def test_only_what_failed_is_asked_again(
         monkeypatch.context() as impatient,
     ):
         impatient.setattr(client, "TRIES", 1)
-        maker = ModelMaker(server.spec, tmp_path / "one.sqlite")
+        maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "one.sqlite", open_engine))
         with pytest.raises(UserError, match="rows are wanted, but only"):
             build(plan, maker, card.files)
     assert any(plan.work.glob("shards/*"))
@@ -287,7 +288,11 @@ def test_only_what_failed_is_asked_again(
     assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
-        build(clean, ModelMaker(server.spec, tmp_path / "two.sqlite"), card.files)
+        build(
+            clean,
+            ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)),
+            card.files,
+        )
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
@@ -298,7 +303,7 @@ def test_a_run_in_which_every_request_failed_is_a_mistake_that_resumes(
     plan = StepsBuild(verified, tmp_path / "out", Composition(40), pool=10, refined=mined)
     truth = Truth(asked_of(verified))
     with MockServer(truth, status=503) as server:
-        maker = ModelMaker(server.spec, tmp_path / "cache.sqlite")
+        maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "cache.sqlite", open_engine))
         expected = r"no step could be made of 20 .*the last: .*\(?HTTP 503.*only what failed"
         with pytest.raises(UserError, match=expected) as caught:
             build(plan, maker, card.files)
