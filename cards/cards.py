@@ -87,7 +87,7 @@ def of_builds(
         noise_types=NOISE_TYPES,
         meanings=_MEANINGS,
         teachers={_sort_of_teacher(build) for build in statistics},
-        limits=list(dict.fromkeys(build["caveat"] for build in statistics if build["caveat"])),
+        limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
         endings={e for e in ("", LABELED, EVAL) for b in statistics if b["benchmark"] + e in names},
         sampled=[b for b in statistics if b["benchmark"] + EVAL in b["files"][dataset]],
         libraries=_libraries(statistics),
