@@ -116,7 +116,7 @@ def _made(work: Work[J], executor: Executor) -> Generator[tuple[J, Shard[Any]], 
         own = work.annotator.own_processes
         return in_order(process, work.jobs(), workers=executor.workers, own_processes=own)
     # What ranks have made is gathered even where a reply failed again.
-    return ((job, stored(job) or process(job)) for job in work.jobs())
+    return ((job, stored(job, job.path) or process(job)) for job in work.jobs())
 
 
 def _require(executor: Executor) -> None:

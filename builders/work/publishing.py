@@ -118,7 +118,7 @@ def complete(
     splits: Callable[[Record], Splits],
     features: Callable[[str], Any],
 ) -> None:
-    """Add a record, in the file ``name``, and the card to a dataset, and flush its
+    """Add a record, in the file ``name``, and the card to a dataset, and flush its folders.
 
     ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
     """

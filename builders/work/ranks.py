@@ -83,11 +83,12 @@ def survey(work: Work[Any]) -> Survey:
     found = Survey(0, {})
     for number, job in enumerate(work.jobs()):
         found.rows += job.size
-        shard = stored(job)
+        path = job.path
+        shard = stored(job, path)
         if shard is not None and shard.summary.settled:
             work.check(shard)
         else:
-            found.owed[number] = (job.path, job.size)
+            found.owed[number] = (path, job.size)
     return found
 
 

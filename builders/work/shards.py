@@ -92,17 +92,20 @@ def process(job: Job[S]) -> Shard[S]:
 
     Raises ``OSError`` (the disk) and whatever the job raises.
     """
-    shard = stored(job)
+    path = job.path  # a digest of all that the job holds: taken once
+    shard = stored(job, path)
     if shard is None or not shard.summary.settled:
         summary, rows = job.make()
-        shard = Shard(job.path, summary)
+        shard = Shard(path, summary)
         _store(shard, rows)
     return shard
 
 
-def stored(job: Job[S]) -> Shard[S] | None:
-    """The shard of an earlier run. One that cannot be read (a broken disk) is to be made again."""
-    path = job.path
+def stored(job: Job[S], path: Path) -> Shard[S] | None:
+    """The shard of an earlier run, at the job's ``path``.
+
+    One that cannot be read (a broken disk) is to be made again.
+    """
     try:
         with pa.ipc.open_file(path) as reader:
             summary = job.read(json.loads(reader.schema.metadata[_SUMMARY]))

@@ -77,9 +77,10 @@ class Options:
         methods = [
             METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)
         ]
+        players = self.players
         for method in methods:
             for role in method.roles:
-                if not self.players.get(role):
+                if not players.get(role):
                     raise UserError(
                         f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help"
                     )
@@ -119,7 +120,7 @@ class Options:
             try:
                 return Client(opened(spec), cache, self.in_flight)
             except UserError as error:
-                raise UserError(f"--{role}: {error}") from None
+                raise UserError(f"{_option(role)}: {error}") from None
 
         settings, judge = self._settings(client), None
         if self.judge is not None:
@@ -178,8 +179,11 @@ def _named(texts: Sequence[str], form: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in pairs]
 
 
-def _option(role: str, spec: str) -> str:
-    return f"--{role} {spec}" if role in SHORT else f"--player {role}={spec}"
+def _option(role: str, spec: str = "") -> str:
+    """How a role, or the judge, is named on the command line."""
+    if role in (*SHORT, "judge"):
+        return f"--{role} {spec}".rstrip()
+    return f"--player {role}={spec}".removesuffix("=")
 
 
 def _value(kind: Any, name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 from safe_stepwise.engines.base import EngineError, Message, Request
 from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.metric import answers_by_loop
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
@@ -129,3 +130,14 @@ def test_the_metric_runs_it(players: Mapping[str, str]) -> None:
     assert found["exact_match"] == 0.5
     assert found["calls_per_question"] == 3
     assert found["prompt_tokens"]["scout"] > 0
+
+
+def test_a_player_that_cannot_be_opened_is_named_by_its_option(
+    players: Mapping[str, str], questions: Path, tmp_path: Path
+) -> None:
+    named = ["--player=writer=mock:none.json", f"--player=scout={players['scout']}"]
+    with pytest.raises(UserError, match=r"^--player writer: mock:none\.json"):
+        evaluate_stepwise.main(
+            ["--questions", str(questions), "--output", str(tmp_path / "out"), "--method",
+             "scouting", *named]
+        )  # fmt: skip
