@@ -68,7 +68,7 @@ def add_model_options(
     asked = f"requests under way at a time (default {in_flight})"
     parser.add_argument("--in-flight", **COUNT, default=in_flight, help=asked)
     limit = f"for one call to a server, from first to last byte (default {TIMEOUT_S:g})"
-    parser.add_argument("--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS", help=limit)
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help=limit)
 
 
 def add_teacher(parser: argparse.ArgumentParser, simulated: str) -> None:

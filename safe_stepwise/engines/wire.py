@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -38,18 +38,20 @@ class Reader:
         """Raises ``EngineError`` for a reply beyond its limit."""
         content = bytearray()
         limit = LARGEST if response.is_success else LARGEST_ERROR
-        async with AsyncExitStack() as turn:
-            async for part in response.aiter_bytes():
+        async with AsyncExitStack() as turn, aclosing(response.aiter_bytes()) as parts:
+            async for part in parts:
                 if len(content) <= _LONG < len(content) + len(part):
                     await turn.enter_async_context(self._turns)
                 content += part
                 if len(content) > limit:
-                    await response.aclose()
                     break
-        if len(content) > limit and response.is_success:
-            raise EngineError(f"the reply is longer than {LARGEST >> 20} MB", transient=True)
+        if len(content) > limit:
+            await response.aclose()
+            del content[LARGEST_ERROR:], part  # or the error would hold it as long as it lives
+            if response.is_success:
+                raise EngineError(f"the reply is longer than {LARGEST >> 20} MB", transient=True)
         response.encoding = "utf-8"  # some codecs that a header may name take hours
-        response._content = bytes(content[:limit])  # what is read already the library leaves be
+        response._content = bytes(content)  # what is read already the library leaves be
 
 
 def completion(content: bytes) -> Completion:

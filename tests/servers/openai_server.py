@@ -96,6 +96,8 @@ class MockServer:
     faulted: Counter[str] = field(default_factory=Counter)
     """Faults by kind."""
     calls: int = 0
+    refused: int = 0
+    """Calls with another key."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
     port: int = 0
@@ -148,6 +150,7 @@ class MockServer:
         told = f" (you sent {headers.get('authorization')})" if self.echo else ""
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         if self.key and headers.get("authorization") != f"Bearer {self.key}":
+            self.refused += 1
             await _respond(writer, 401, {"error": {"message": f"no such key{told}"}})
             return True
         if self.raw is not None:
