@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import random
+import re
 import socket
 import struct
 import threading
@@ -179,13 +180,15 @@ class MockServer:
         if self._random.random() < self.fault_rate:
             fault = self._random.choice(self.faults)
             self.faulted[fault] += 1
-            return await self._fail(fault, writer)
+            return await self._fail(fault, writer, told)
         await _respond(writer, 200, self._completion(body, told))
         self.answered[name] += 1
         return True
 
     def _completion(self, body: Mapping[str, Any], told: str) -> dict[str, Any]:
-        text = self.reply(body) + told
+        text = self.reply(body)
+        noted = re.sub(r'"(explanation|diagnosis)": "', lambda m: m[0] + told, text)
+        text = noted if text.startswith("{") else text + told
         prompt = sum(len(m["content"]) for m in body["messages"]) // 4
         return {
             "id": "chatcmpl-1",
@@ -208,10 +211,10 @@ class MockServer:
             },
         }
 
-    async def _fail(self, fault: Fault, writer: asyncio.StreamWriter) -> bool:
+    async def _fail(self, fault: Fault, writer: asyncio.StreamWriter, told: str) -> bool:
         if fault in ("400", "429", "500", "503"):
             extra = {"retry-after": f"{self.retry_after:g}"} if fault == "429" else {}
-            await _respond(writer, int(fault), {"error": {"message": "try again"}}, extra)
+            await _respond(writer, int(fault), {"error": {"message": f"try again{told}"}}, extra)
             return True
         if fault == "redirect":
             await _respond(writer, 307, {}, {"location": "/v1/chat/completions"})
