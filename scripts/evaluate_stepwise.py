@@ -22,7 +22,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
 from safe_stepwise.methods.running import AT_ONCE
-from safe_stepwise.open import open_engine
+from safe_stepwise.open import Opener
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
@@ -48,7 +48,7 @@ def evaluated(options: Options) -> str:
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
         try:
-            plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
+            plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
             scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
             return carry_out(
                 replace(plan, scoring=scoring),

@@ -18,7 +18,7 @@ from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
@@ -94,7 +94,7 @@ async def _work(
     clients = [client for client in (generator, verifier, teacher) if client is not None]
     try:
         for client in clients:
-            await client.engine.check()
+            await check(client.engine)
         mined = await mine(plan, verified, generator, verifier)
         return mined, await _relabelled(mined.cases, teacher, plan.rows)
     finally:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import NO_LINE, Outcome, trajectory_of
-from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.engines.client import Client, check, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE, run_questions
@@ -176,7 +176,7 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
     runs: list[SystemRun] = []
     try:
         for engine in engines:
-            await engine.check()
+            await check(engine)
         for setting in plan.settings:
             ended = await _trajectories(plan, setting, asked, journal, progress)
             verdicts = await _verdicts(plan, ended)

@@ -8,7 +8,7 @@ from typing import Any
 from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
 from evaluators.verifier.step_set import Prefix, StepCase, walks
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
 from safe_stepwise.store.progress import counts, telling
@@ -118,7 +118,7 @@ def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> 
 
 async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
     try:
-        await client.engine.check()
+        await check(client.engine)
         return await client.ask_all(requests)
     finally:
         await client.engine.close()

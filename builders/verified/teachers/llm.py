@@ -108,7 +108,7 @@ class LLMTeachers:
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        wait_for(self.client.engine.check())
+        wait_for(client.check(self.client.engine))
 
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
