@@ -17,6 +17,7 @@ from builders.steps.mining import Case, Mined, Refinement, in_turn, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
@@ -139,7 +140,7 @@ async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
     asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
-    return parse_feedback((await teacher.ask(asked)).text)
+    return parse_feedback((await teacher.ask(asked)).text, data=prompts.data_of(asked))
 
 
 def _refused(case: Case, reason: str) -> Refused:
