@@ -9,25 +9,25 @@ from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, LOCK, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.secrets import credentials
 
 _AGAIN = "make the release again with scripts.regenerate"
 
 
-def check_release(
-    release: Release, token: str | None, online: bool, on_file: Callable[[str], None]
-) -> None:
+def check_release(release: Release, online: bool, on_file: Callable[[str], None]) -> None:
     """Unchecked rows, cards, digests, secrets, leaks, in this order; the cheapest first.
 
-    ``token`` is the publisher's own, which must be in no file. ``online`` asks the Hub about the
-    cards too. ``on_file`` hears of each file that is read. Raises UserError for the first fault.
+    No credential of this process may be in a file either. ``online`` asks the Hub about the cards
+    too. ``on_file`` hears of each file that is read. Raises UserError for the first fault.
     """
     _refuse_unchecked(release)
     for artifact in release.artifacts:
         check_card(artifact, online)
     check_digests(release, on_file)
+    own = credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
-            secret = secret_in(file, token)
+            secret = secret_in(file, own)
             if secret is not None:
                 raise UserError(
                     f"{artifact.folder}/{file.path}: holds {secret}; take it out (and revoke it if "

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     api = HfApi(library_name="safe-stepwise")
     with _reading(release) as on_file, access("the cards"):
-        check_release(release, token, online=options.push, on_file=on_file)
+        check_release(release, online=options.push, on_file=on_file)
     if not options.push:
         print(dry_run(api, release))
         return
