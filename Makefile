@@ -2,6 +2,7 @@
 # make demo-train  trains a tiny verifier on the demo's rows, on the CPU: 20 to 25 minutes (installs 3.9 GB)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
+# make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
 # make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
 
 # The first Python that runs and is new enough; override with make PYTHON=/path/to/python
@@ -10,7 +11,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-train test test-vllm lint format bench clean
+.PHONY: help demo demo-train test test-vllm lint format lock bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -18,13 +19,30 @@ $(VENV)/bin/python:
 		"make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	"$(PYTHON)" -m venv $(VENV)
 
-$(VENV)/base.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+# Exactly the files whose hashes are in requirements/, and nothing that would have to be compiled.
+LOCKED := $(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: -r
+EDITABLE := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
+
+$(VENV)/base.stamp: pyproject.toml requirements/demo.txt | $(VENV)/bin/python
+	$(LOCKED) requirements/demo.txt
+	$(EDITABLE)
 	@touch $@
 
-$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/dev.stamp: pyproject.toml requirements/test.txt | $(VENV)/bin/python
+	$(LOCKED) requirements/test.txt
+	$(EDITABLE)
 	@touch $@ $(VENV)/base.stamp
+
+# For every platform and Python from 3.11 on. What is locked stays, as far as pyproject.toml has it;
+# make lock UPGRADE=--upgrade takes what is new.
+UPGRADE :=
+UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+	--custom-compile-command 'make lock' --default-index https://pypi.org/simple --no-config
+
+lock: | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+	echo 'setuptools>=77' | $(UV) pyproject.toml - --extra dev --output-file requirements/test.txt
+	echo 'setuptools>=77' | $(UV) pyproject.toml - --constraint requirements/test.txt --output-file requirements/demo.txt
 
 help:
 	@sed -n '/^#/!q;s/^# //p' Makefile

@@ -80,6 +80,6 @@ class Statistics:
 
 def libraries() -> dict[str, str]:
     """Versions of what decides on the bytes and the labels."""
-    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow")
+    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
     installed = {package: installed_version(package) for package in packages}
     return {"safe-stepwise": safe_stepwise.__version__, **installed}
