@@ -7,6 +7,7 @@ import pytest
 from huggingface_hub import HfApi
 
 from releases.folder import read_release
+from releases.hub import Hub
 from releases.load_back import Pushed
 from releases.plan import plan_release
 from releases.push import Publisher, push
@@ -25,17 +26,17 @@ KINDS = {
 def publish(root: Path, hub: HubServer, private: bool = False) -> None:
     """The command without its checks; loading back compares with what the server holds."""
 
-    def loaded(pushed: Sequence[Pushed], endpoint: str, token: str) -> list[str]:
-        assert (endpoint, token) == (hub.url, TOKEN)
+    def loaded(pushed: Sequence[Pushed], asked: Hub, token: str) -> list[str]:
+        assert (asked.api.endpoint, token) == (hub.url, TOKEN)
         for item in pushed:
             held = hub.repo(item.artifact.kind, item.artifact.repo).commits[item.commit].files
             ours = {file.path: file.sha256 for file in item.artifact.files}
             assert {p: b.sha256 for p, b in held.items() if p != ".gitattributes"} == ours
         return []
 
-    api, release = HfApi(endpoint=hub.url), read_release(root, NAMESPACE)
-    publisher = Publisher(api, TOKEN, NAMESPACE, private, lambda _: None, loaded)
-    push(publisher, release, plan_release(api, release))
+    there, release = Hub(HfApi(endpoint=hub.url)), read_release(root, NAMESPACE)
+    publisher = Publisher(there, TOKEN, NAMESPACE, private, lambda _: None, loaded)
+    push(publisher, release, plan_release(there, release))
 
 
 def state(hub: HubServer) -> object:
