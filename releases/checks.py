@@ -2,38 +2,57 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
-from releases.folder import Release
+from releases.folder import Artifact, Release
+from releases.hub import Hub, told
 from releases.leaks import check_leaks
 from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import DATASETS, LOCK, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.secrets import credentials
 
 _AGAIN = "make the release again with scripts.regenerate"
 
 
-def check_release(
-    release: Release, token: str | None, online: bool, on_file: Callable[[str], None]
-) -> None:
+def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], None]) -> None:
     """Unchecked rows, cards, digests, secrets, leaks, in this order; the cheapest first.
 
-    ``token`` is the publisher's own, which must be in no file. ``online`` asks the Hub about the
-    cards too. ``on_file`` hears of each file that is read. Raises UserError for the first fault.
+    No credential of this process may be in a file either. The ``hub``, if there is one, is asked
+    about the cards too. ``on_file`` hears of each file that is read. Raises UserError for the first
+    fault.
     """
     _refuse_unchecked(release)
     for artifact in release.artifacts:
-        check_card(artifact, online)
+        card = check_card(artifact)
+        if hub is not None:
+            _ask_about(card, artifact, hub)
     check_digests(release, on_file)
+    own = credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
-            secret = secret_in(file, token)
+            secret = secret_in(file, own)
             if secret is not None:
                 raise UserError(
                     f"{artifact.folder}/{file.path}: holds {secret}; take it out (and revoke it if "
                     f"it is real), then {_AGAIN}"
                 )
     check_leaks(release.root)
+
+
+def _ask_about(card: Any, artifact: Artifact, hub: Hub) -> None:
+    """Licences and tags, which the Hub knows."""
+
+    def complaint() -> str | None:
+        try:
+            return card.validate(repo_type=artifact.kind)  # type: ignore[no-any-return]
+        except ValueError as error:
+            return str(error)
+
+    where = f"{artifact.folder}/{README}"
+    if (said := hub.ask(where, complaint)) is not None:
+        raise UserError(f"{where}: does not pass the Hub's check of cards: {told(said)}")
 
 
 def _refuse_unchecked(release: Release) -> None:

@@ -1,16 +1,30 @@
-"""How things stand on the Hub, read only; and what its errors mean."""
+"""How things stand on the Hub, read only; how long it is waited for, and what its errors mean."""
 
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from releases.folder import KEPT, Artifact, LocalFile
 from releases.readme import merged
+from releases.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import README
+from safe_stepwise.store.secrets import redacted
+from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.waiting import WaitedTooLong, within
+
+SECONDS = 120.0
+"""How long an answer of the Hub is waited for; the client itself may need 83 to give up."""
+SLOWEST = 100_000
+"""Bytes a second at which files go up or come down at the least; they add to those seconds."""
+REDIRECTS = 5
+MOST_FILES = 100_000
+"""Files of a repo that are looked at."""
+MOST_TOLD = 300
+"""Characters of what the Hub says."""
 
 State = Literal["new", "changed", "same", "gone"]
 
@@ -57,45 +71,83 @@ class Diff:
         return any(change.state != "same" for change in self.changes)
 
 
-def remote(api: Any, artifact: Artifact) -> Remote | None:
+@dataclass(frozen=True)
+class Hub:
+    """The Hub, and how long to wait for it."""
+
+    api: Any
+    """An `HfApi`."""
+    seconds: float = SECONDS
+
+    def ask(self, what: str, call: Callable[[], Any], size: int = 0) -> Any:
+        """What ``call`` gets of the Hub about ``what``; ``size`` bytes may go with it.
+
+        Raises UserError with one line for whatever goes wrong, and when time is up.
+        """
+        with access(what):
+            return within(self.seconds + size / SLOWEST, f"the Hub, about {what}", call)
+
+
+def connect(seconds: float = SECONDS) -> Hub:
+    """The Hub of ``HF_ENDPOINT``; no client of this process follows it around in circles."""
+    from huggingface_hub import HfApi, set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    def client() -> Any:
+        made = default_client_factory()
+        made.max_redirects = REDIRECTS
+        return made
+
+    set_client_factory(client)
+    return Hub(HfApi(library_name="safe-stepwise"), seconds)
+
+
+def remote(hub: Hub, artifact: Artifact) -> Remote | None:
     """The repo, or None when there is none that this token may see.
 
     Raises UserError for anything else, as when the Hub can't be reached: a blip is no absence.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    with access(artifact.repo):
+    def listed() -> Any:
         try:
-            refs = api.list_repo_refs(artifact.repo, repo_type=artifact.kind)
+            return hub.api.list_repo_refs(artifact.repo, repo_type=artifact.kind)
         except RepositoryNotFoundError:
             return None
+
+    refs = hub.ask(artifact.repo, listed)
+    if refs is None:
+        return None
     heads = {ref.name: ref.target_commit for ref in refs.branches}
     if "main" not in heads:
         raise UserError(f"{artifact.url}: has no branch main on the Hub; delete the repo there")
     return Remote(heads["main"], {ref.name: ref.target_commit for ref in refs.tags})
 
 
-def diff(api: Any, artifact: Artifact, commit: str | None) -> Diff:
+def diff(hub: Hub | None, artifact: Artifact, commit: str | None) -> Diff:
     """Compare with a commit (None: with an empty repo); the repo's own metadata is kept."""
-    there = {} if commit is None else files_at(api, artifact, commit)
-    if commit is not None and README in there:
-        artifact = _with_card_of(api, artifact, commit)
+    there = {} if hub is None or commit is None else files_at(hub, artifact, commit)
+    if hub is not None and commit is not None and README in there:
+        artifact = _with_card_of(hub, artifact, commit)
     changes = [Change(f.path, f.size, _state(f, there.get(f.path))) for f in artifact.files]
     ours = {file.path for file in artifact.files} | {KEPT}
     changes += [Change(p, f.size, "gone") for p, f in sorted(there.items()) if p not in ours]
     return Diff(artifact, tuple(changes))
 
 
-def files_at(api: Any, artifact: Artifact, commit: str) -> dict[str, RemoteFile]:
+def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, RemoteFile]:
     """Every file of a commit, by path."""
     from huggingface_hub.hf_api import RepoFile
 
-    with access(artifact.repo):
-        entries = list(
-            api.list_repo_tree(
-                artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True
-            )
+    def listed() -> list[Any]:
+        tree = hub.api.list_repo_tree(
+            artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True
         )
+        return list(islice(tree, MOST_FILES + 1))
+
+    entries = hub.ask(artifact.repo, listed)
+    if len(entries) > MOST_FILES:
+        raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
     return {
         entry.path: RemoteFile(
             entry.size, entry.lfs.sha256 if entry.lfs else entry.blob_id, bool(entry.lfs)
@@ -113,16 +165,23 @@ def _state(file: LocalFile, there: RemoteFile | None) -> State:
     return "same" if there.digest == (file.sha256 if there.large else file.git_oid) else "changed"
 
 
-def _with_card_of(api: Any, artifact: Artifact, commit: str) -> Artifact:
+def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
     if artifact.card is None:
         return artifact
-    with access(artifact.repo), tempfile.TemporaryDirectory() as folder:
-        path = api.hf_hub_download(
-            artifact.repo, README, repo_type=artifact.kind, revision=commit, local_dir=folder
+    where = f"{artifact.url}/README.md on the Hub"
+    with scratch() as folder:
+        path = hub.ask(
+            artifact.repo,
+            lambda: hub.api.hf_hub_download(
+                artifact.repo, README, repo_type=artifact.kind, revision=commit, local_dir=folder
+            ),
         )
-        theirs = Path(path).read_text(encoding="utf-8")
+        try:
+            theirs = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise UserError(f"{where}: not UTF-8 text; mend it there") from None
     ours = artifact.card.read().decode()
-    text = merged(ours, theirs, f"{artifact.url}/README.md on the Hub").encode()
+    text = merged(ours, theirs, where).encode()
     if text == ours.encode():
         return artifact
     card = LocalFile(README, text, len(text))
@@ -160,10 +219,17 @@ def _meaning(error: Exception, http: Any) -> str:
     if status in (409, 412):
         return "somebody else changed it meanwhile; run the same command again"
     if status is not None and status < 500 and status != 429:
-        said = " ".join(str(http.server_message or "no reason given").split())
-        return f"the Hub refused it ({status}): {said}"
+        return f"the Hub refused it ({status}): {told(http.server_message or 'no reason given')}"
     if status is not None:
         return f"the Hub answered {status}; nothing is lost, run the same command again"
+    if isinstance(error, WaitedTooLong):
+        return f"the Hub can't be reached ({error}; see --timeout); run the same command again"
     line = (str(error).strip().splitlines() or [""])[0]
-    told = f"{type(error).__name__}: {line}" if line else type(error).__name__
-    return f"the Hub can't be reached ({told}); nothing is lost, run the same command again"
+    said = f"{type(error).__name__}: {told(line)}" if line else type(error).__name__
+    return f"the Hub can't be reached ({said}); nothing is lost, run the same command again"
+
+
+def told(text: object) -> str:
+    """What a stranger says, as it may be printed: one line, short, without keys."""
+    line = printable(redacted(str(text)))
+    return line if len(line) <= MOST_TOLD else line[:MOST_TOLD] + "..."

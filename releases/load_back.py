@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, Artifact, walk
+from releases.hub import SLOWEST, Hub, told
+from releases.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 
@@ -31,14 +32,17 @@ class Pushed:
     commit: str
 
 
-def load_back(pushed: Sequence[Pushed], endpoint: str, token: str) -> list[str]:
+def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     """Open every artifact at its commit and compare each file's SHA-256 with what was pushed.
 
     Datasets are opened in all configurations, the Space with `evaluate.load`, the adapter with
     peft where that is installed. Returns one line an artifact, saying what was opened.
 
-    Raises UserError naming the first repo or file that is not as it should be.
+    Raises UserError naming the first repo or file that is not as it should be, and when that takes
+    longer than ``hub`` is waited for: once for each repo, once for the start, and for its bytes.
     """
+    size = sum(file.size for item in pushed for file in item.artifact.files)
+    seconds = hub.seconds * (1 + len(pushed)) + size / SLOWEST
     asked = [
         {
             "kind": item.artifact.kind,
@@ -48,32 +52,41 @@ def load_back(pushed: Sequence[Pushed], endpoint: str, token: str) -> list[str]:
         }
         for item in pushed
     ]
-    with tempfile.TemporaryDirectory(prefix="load-back-") as home:
-        ran = subprocess.run(
-            [sys.executable, "-m", "releases.load_back"],
-            input=json.dumps(asked),
-            env={**os.environ, **_environment(home, endpoint, token)},
-            cwd=home,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    with scratch() as home:
+        try:
+            ran = subprocess.run(
+                [sys.executable, "-m", "releases.load_back"],
+                input=json.dumps(asked),
+                env={**os.environ, **_environment(home, hub.api.endpoint, token)},
+                cwd=home,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise _unloaded(f"not done within {seconds:,.0f} s (see --timeout)") from None
     lines = [line for line in ran.stdout.splitlines() if line.startswith(_LOST)]
     if ran.returncode or len(lines) != len(pushed):
         said = (ran.stderr.strip().splitlines() or ["no message"])[-1].replace(token, "***")
-        raise UserError(
-            f"pushed, but it does not load back, so it got no tag: {said}; run the same command "
-            "again once that is mended"
-        )
-    return [line.removeprefix(_LOST) for line in lines]
+        raise _unloaded(told(said))
+    return [told(line.removeprefix(_LOST)) for line in lines]
 
 
-def _environment(home: str, endpoint: str, token: str) -> dict[str, str]:
+def _unloaded(why: str) -> UserError:
+    return UserError(
+        f"pushed, but it does not load back, so it got no tag: {why}; run the same command again "
+        "once that is mended"
+    )
+
+
+def _environment(home: Path, endpoint: str, token: str) -> dict[str, str]:
     named = os.environ.get("PYTHONPATH")
     caches = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE")
     return {
-        **{name: str(Path(home) / name.lower()) for name in caches},
-        "HF_HOME": home,
+        **{name: str(home / name.lower()) for name in caches},
+        "HF_HOME": str(home),
         "HF_ENDPOINT": endpoint,
         "HF_TOKEN": token,
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",

@@ -136,14 +136,6 @@ def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
     return ["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"]
 
 
-def copy_space(source: Path, output: Path) -> Made:
-    """The metric's Space, as it is in the checkout."""
-    folder = output / SPACE
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    return Made()
-
-
 def _forget_work(output: Path) -> None:
     """Remove what parts kept, in hidden files and folders, to go on from."""
     for folder in FOLDERS:

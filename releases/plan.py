@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from releases.folder import Artifact, Release
-from releases.hub import Change, Diff, Remote, diff, remote
+from releases.hub import Change, Diff, Hub, Remote, diff, remote, told
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import table
@@ -38,23 +37,23 @@ class RepoPlan:
         return "to be changed" if self.diff.writes else "unchanged, to be tagged"
 
 
-def plan_release(api: Any, release: Release) -> list[RepoPlan]:
+def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
     """Compare every artifact with the Hub; reads only.
 
     Raises UserError for a tag of this version that holds something else (a tag is never moved),
     for a newer version on the Hub (``main`` must not go back), and when the Hub can't be read.
     """
-    return [plan_repo(api, release, artifact) for artifact in release.artifacts]
+    return [plan_repo(hub, release, artifact) for artifact in release.artifacts]
 
 
-def plan_repo(api: Any, release: Release, artifact: Artifact) -> RepoPlan:
+def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
     """The same of one artifact."""
-    there = remote(api, artifact)
+    there = remote(hub, artifact)
     if there is None:
-        return RepoPlan(None, diff(api, artifact, None), None)
+        return RepoPlan(None, diff(hub, artifact, None), None)
     tagged = there.tags.get(release.version)
     if tagged is not None:
-        held = diff(api, artifact, tagged)
+        held = diff(hub, artifact, tagged)
         if held.writes:
             raise UserError(
                 f"{artifact.url}: {release.version} is on the Hub with other content "
@@ -67,13 +66,13 @@ def plan_repo(api: Any, release: Release, artifact: Artifact) -> RepoPlan:
             f"{artifact.url}: the Hub has {max(newer, key=version_key)} already, which is newer "
             f"than {release.version}; give the release a higher version"
         )
-    return RepoPlan(there, diff(api, artifact, there.head), None)
+    return RepoPlan(there, diff(hub, artifact, there.head), None)
 
 
-def dry_run(api: object, release: Release) -> str:
+def dry_run(hub: Hub, release: Release) -> str:
     """What there is to say of a release that is not pushed; reads the Hub if it can."""
     try:
-        plans, note = plan_release(api, release), ""
+        plans, note = plan_release(hub, release), ""
     except UserError as error:
         if "can't be reached" not in str(error) and "HF_HUB_OFFLINE" not in str(error):
             raise
@@ -94,7 +93,7 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     for state in ("new", "changed", "gone", "same"):
         found = [change for change in plan.diff.changes if change.state == state]
         said = state if compared else "not compared"
-        rows += [(change.path, said, change.size) for change in found[:SHOWN]]
+        rows += [(told(change.path), said, change.size) for change in found[:SHOWN]]
         if rest := found[SHOWN:]:
             rows.append((f"... and {len(rest)} more", said, sum(c.size for c in rest)))
     standing = plan.standing if compared else "not compared"
@@ -112,7 +111,7 @@ def _newer(tag: str, version: str) -> bool:
 
 def _first(changes: Sequence[Change]) -> str:
     change = next(change for change in changes if change.state != "same")
-    return f"{change.path} is {change.state}"
+    return f"{told(change.path)} is {change.state}"
 
 
 def _shortened(names: Sequence[str]) -> str:

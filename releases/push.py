@@ -7,24 +7,27 @@ after all repos have loaded back: a release has all of its tags, or an interrupt
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from releases.folder import COLLECTION, Artifact, Release
-from releases.hub import access, diff, remote
+from releases.hub import Hub, diff, remote, told
 from releases.load_back import Pushed, load_back
 from releases.plan import RepoPlan
 from releases.readme import metadata
 from safe_stepwise.errors import UserError
 
-LoadBack = Callable[[Sequence[Pushed], str, str], list[str]]
+MOST_COLLECTIONS = 10_000
+"""Of a namespace that are looked at."""
+LoadBack = Callable[[Sequence[Pushed], Hub, str], list[str]]
 
 
 @dataclass(frozen=True)
 class Publisher:
     """Who publishes where, and who hears of it."""
 
-    api: Any
-    """An `HfApi`."""
+    hub: Hub
     token: str
     namespace: str
     private: bool
@@ -50,7 +53,7 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     pushed = [commit(publisher, release, plan) for plan in owed]
     if pushed:
         publisher.say(f"loading {len(pushed)} repos back from the Hub, by their commits")
-        for line in publisher.load_back(pushed, publisher.api.endpoint, publisher.token):
+        for line in publisher.load_back(pushed, publisher.hub, publisher.token):
             publisher.say(line)
     for item in pushed:
         tag(publisher, release.version, item)
@@ -60,8 +63,8 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
 def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
     """What is meant to be private must not end up in a repo that all can read."""
     for artifact in artifacts:
-        with access(artifact.url):
-            there = publisher.api.repo_info(artifact.repo, repo_type=artifact.kind)
+        info = partial(publisher.hub.api.repo_info, artifact.repo, repo_type=artifact.kind)
+        there = publisher.hub.ask(artifact.url, info)
         if not there.private:
             raise UserError(
                 f"{artifact.url}: is public already; make it private on the Hub, or leave out "
@@ -74,14 +77,15 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
     sdk = None
     if artifact.kind == "space" and artifact.card is not None:
         sdk = metadata(artifact.card.read().decode(), artifact.folder)["sdk"]
-    with access(artifact.url):
-        publisher.api.create_repo(
-            artifact.repo,
-            repo_type=artifact.kind,
-            private=publisher.private,
-            space_sdk=sdk,
-            exist_ok=True,
-        )
+    made = partial(
+        publisher.hub.api.create_repo,
+        artifact.repo,
+        repo_type=artifact.kind,
+        private=publisher.private,
+        space_sdk=sdk,
+        exist_ok=True,
+    )
+    publisher.hub.ask(artifact.url, made)
 
 
 def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
@@ -94,10 +98,10 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
     artifact, there = plan.artifact, plan.remote
     changes = plan.diff.changes
     if there is None:  # created a moment ago
-        there = remote(publisher.api, artifact)
+        there = remote(publisher.hub, artifact)
         if there is None:
             raise UserError(f"{artifact.url}: was created but can't be seen; run this again")
-        made = diff(publisher.api, artifact, there.head)
+        made = diff(publisher.hub, artifact, there.head)
         artifact, changes = made.artifact, made.changes
     contents = {file.path: file.content for file in artifact.files}
     writes = [change for change in changes if change.state != "same"]
@@ -106,37 +110,39 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
         return Pushed(artifact, there.head)
     size = sum(change.size for change in writes if change.state != "gone")
     publisher.say(f"{artifact.url}: {len(writes)} files, {size:,} bytes to upload")
-    with access(artifact.url):
-        done = publisher.api.create_commit(
-            artifact.repo,
-            [
-                CommitOperationDelete(change.path, is_folder=False)
-                if change.state == "gone"
-                else CommitOperationAdd(change.path, contents[change.path])
-                for change in writes
-            ],
-            repo_type=artifact.kind,
-            commit_message=f"Release {release.version}",
-            commit_description=f"safe-stepwise; SHA-256 of its lock: {release.lock_sha256}",
-            parent_commit=there.head,
-        )
-    publisher.say(f"{artifact.url}: commit {done.oid[:7]}")
+    committed = partial(
+        publisher.hub.api.create_commit,
+        artifact.repo,
+        [
+            CommitOperationDelete(change.path, is_folder=False)
+            if change.state == "gone"
+            else CommitOperationAdd(change.path, contents[change.path])
+            for change in writes
+        ],
+        repo_type=artifact.kind,
+        commit_message=f"Release {release.version}",
+        commit_description=f"safe-stepwise; SHA-256 of its lock: {release.lock_sha256}",
+        parent_commit=there.head,
+    )
+    done = publisher.hub.ask(artifact.url, committed, size)
+    publisher.say(f"{artifact.url}: commit {told(done.oid[:7])}")
     return Pushed(artifact, str(done.oid))
 
 
 def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     """Name the commit, once and for all. Raises UserError if the tag names another one."""
     artifact = pushed.artifact
-    with access(artifact.url):
-        publisher.api.create_tag(
-            artifact.repo,
-            tag=version,
-            tag_message=f"safe-stepwise release {version}",
-            revision=pushed.commit,
-            repo_type=artifact.kind,
-            exist_ok=True,
-        )
-    there = remote(publisher.api, artifact)
+    named = partial(
+        publisher.hub.api.create_tag,
+        artifact.repo,
+        tag=version,
+        tag_message=f"safe-stepwise release {version}",
+        revision=pushed.commit,
+        repo_type=artifact.kind,
+        exist_ok=True,
+    )
+    publisher.hub.ask(artifact.url, named)
+    there = remote(publisher.hub, artifact)
     if there is None or there.tags.get(version) != pushed.commit:
         raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
     publisher.say(f"{artifact.url}: tagged {version}")
@@ -144,25 +150,27 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
 
 def collect(publisher: Publisher, artifacts: Sequence[Artifact]) -> str:
     """Put every repo into the namespace's collection, which is made if there is none."""
-    api, where = publisher.api, f"collection {COLLECTION!r} of {publisher.namespace}"
-    with access(where):
-        found = [
-            c for c in api.list_collections(owner=publisher.namespace) if c.title == COLLECTION
-        ]
-        # A listing shows the first few items only.
-        there = api.get_collection(found[0].slug) if found else None
-        if there is None:
-            there = api.create_collection(
-                COLLECTION,
-                namespace=publisher.namespace,
-                description="Verified multi-hop QA, step-level verifiers and the stepwise metric",
-                private=publisher.private,
-                exists_ok=True,
-            )
-        items = {(item.item_type, item.item_id) for item in there.items}
-        for artifact in artifacts:
-            if (artifact.kind, artifact.repo) not in items:
-                api.add_collection_item(
-                    there.slug, item_id=artifact.repo, item_type=artifact.kind, exists_ok=True
-                )
-    return f"{api.endpoint}/collections/{there.slug}"
+    where = f"collection {COLLECTION!r} of {publisher.namespace}"
+    there = publisher.hub.ask(where, partial(_collection, publisher.hub.api, publisher))
+    items = {(item.item_type, item.item_id) for item in there.items}
+    for artifact in artifacts:
+        if (artifact.kind, artifact.repo) not in items:
+            add = publisher.hub.api.add_collection_item
+            item = {"item_id": artifact.repo, "item_type": artifact.kind}
+            publisher.hub.ask(where, partial(add, there.slug, **item, exists_ok=True))
+    return told(f"{publisher.hub.api.endpoint}/collections/{there.slug}")
+
+
+def _collection(api: Any, publisher: Publisher) -> Any:
+    """The namespace's collection of that title, with all of its items."""
+    listed = api.list_collections(owner=publisher.namespace)
+    found = next((c for c in islice(listed, MOST_COLLECTIONS) if c.title == COLLECTION), None)
+    if found is not None:
+        return api.get_collection(found.slug)  # a listing shows the first few items only
+    return api.create_collection(
+        COLLECTION,
+        namespace=publisher.namespace,
+        description="Verified multi-hop QA, step-level verifiers and the stepwise metric",
+        private=publisher.private,
+        exists_ok=True,
+    )

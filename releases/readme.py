@@ -6,6 +6,7 @@ import yaml
 
 from releases.folder import Artifact
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.terminal import printable
 
 OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
@@ -66,11 +67,8 @@ def merged(ours: str, theirs: str, where: str) -> str:
     return f"---\n{block}\n---\n{body}"
 
 
-def check_card(artifact: Artifact, online: bool) -> None:
-    """Raise UserError for a card that is missing, or that huggingface_hub can't take.
-
-    ``online`` also asks the Hub, which knows licences and tags.
-    """
+def check_card(artifact: Artifact) -> Any:
+    """The card, as huggingface_hub has it; raises UserError for what is missing or can't be one."""
     from huggingface_hub import DatasetCard, ModelCard, SpaceCard
 
     where = f"{artifact.folder}/README.md"
@@ -87,12 +85,10 @@ def check_card(artifact: Artifact, online: bool) -> None:
         raise UserError(f"{where}: a Space needs its sdk in the metadata, as: sdk: gradio")
     cards = {"dataset": DatasetCard, "model": ModelCard, "space": SpaceCard}
     try:
-        card = cards[artifact.kind](text)
-        if online:
-            card.validate(repo_type=artifact.kind)
+        return cards[artifact.kind](text)
     except (ValueError, TypeError, KeyError) as error:
-        line = (str(error).strip().splitlines() or ["?"])[0]
-        raise UserError(f"{where}: does not pass the Hub's check of cards: {line}") from None
+        line = printable(str(error))
+        raise UserError(f"{where}: can't be read as a card: {line}") from None
 
 
 def _parts(text: str) -> tuple[str | None, str]:

@@ -12,11 +12,12 @@ from tqdm import tqdm
 
 from releases.checks import check_release
 from releases.folder import Release, read_release
-from releases.hub import access
+from releases.hub import SECONDS, connect
 from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
-from scripts.cli import command, run
+from safe_stepwise.store.waiting import leave
+from scripts.cli import command, positive, run
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -30,22 +31,23 @@ def main(arguments: Sequence[str]) -> None:
     add("--namespace", required=True, metavar="NS", help=owner)
     add("--push", action="store_true", help="write to the Hub")
     add("--private", action="store_true", help="make new repos and the collection private")
+    limit = f"for an answer of the Hub (default {SECONDS:g}); uploads get 1 s for 100 kB more"
+    add("--timeout", type=positive, default=SECONDS, metavar="SECONDS", help=limit)
     options = parser.parse_args(arguments)
-    from huggingface_hub import HfApi, get_token
+    from huggingface_hub import get_token
 
     release, token = read_release(options.release, options.namespace), get_token()
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
-    api = HfApi(library_name="safe-stepwise")
-    with _reading(release) as on_file, access("the cards"):
-        check_release(release, token, online=options.push, on_file=on_file)
+    hub = connect(options.timeout)
+    with _reading(release) as on_file:
+        check_release(release, hub if options.push else None, on_file)
     if not options.push:
-        print(dry_run(api, release))
+        print(dry_run(hub, release))
         return
-    with access(f"namespace {options.namespace}"):
-        api.whoami()
-    plans = plan_release(api, release)
-    publisher = Publisher(api, str(token), options.namespace, options.private, tqdm.write)
+    hub.ask(f"namespace {options.namespace}", hub.api.whoami)
+    plans = plan_release(hub, release)
+    publisher = Publisher(hub, str(token), options.namespace, options.private, tqdm.write)
     print(f"all repos are in {push(publisher, release, plans)}")
 
 
@@ -58,4 +60,7 @@ def _reading(release: Release) -> Iterator[Callable[[str], None]]:
 
 
 if __name__ == "__main__":
-    run(main)
+    try:
+        run(main)
+    except SystemExit as ended:
+        leave(int(ended.code or 0))

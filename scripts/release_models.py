@@ -8,7 +8,8 @@ from cards.adapter import adapter as card
 from cards.base_model import license_of_base
 from evaluators.run.options import Options
 from releases.manifest import OWN_ADAPTER, AdapterEntry, EvaluationEntry, Manifest
-from releases.parts import Made, Part, copy_space
+from releases.parts import Made, Part
+from releases.space import copy_space
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import (
     ADAPTER,
@@ -26,7 +27,7 @@ from trainers.config import Recipe, read_recipe
 from trainers.machine import need_libraries
 from trainers.run import train
 
-SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
+CHECKOUT = Path(__file__).parents[1]
 
 
 def model_parts(
@@ -41,7 +42,7 @@ def model_parts(
     ``evaluate`` carries an evaluation out, and returns what there is to say; ``timeout`` is how
     long, in seconds, a call to a server may take.
     """
-    parts = [Part("space", partial(copy_space, SPACE, output))]
+    parts = [Part("space", partial(copy_space, CHECKOUT, output))]
     if (adapter := manifest.adapter) is not None:
         recipe = recipe_of(adapter, output)
         make = partial(_adapter, manifest, adapter, recipe, output, cache, timeout)

@@ -6,10 +6,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import redacted
+from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.waiting import within
 
+SECONDS = 300.0
+"""How long an answer of the Hub is waited for, retries and all."""
+TOGETHER = 100
+"""Rows that are asked for together, in that time."""
 _SOURCE = re.compile(
     r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
 )
@@ -56,9 +65,12 @@ def resolve_commit(source: HubSource) -> str:
         )
     from huggingface_hub import HfApi
 
-    try:
+    def found() -> tuple[str | None, bool]:
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
-        moves = not _pins(source, commit)
+        return commit, not _pins(source, commit)
+
+    try:
+        commit, moves = within(SECONDS, f"the Hub, about {source.dataset}", found)
     except Exception as error:  # the client's errors have no common base; none is ours
         raise _access_error(source, error) from error
     if commit is None or moves:
@@ -88,15 +100,20 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
 def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str, Any]]:
     from datasets import load_dataset
 
+    waited = partial(within, SECONDS, f"rows of {source.dataset}")
     try:
-        splits = load_dataset(source.repo, source.config, revision=commit, streaming=True)
+        splits = waited(
+            lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True)
+        )
     except Exception as error:
         raise _access_error(source, error) from error
     name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
     if name is None:
         raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
+    rows = iter(splits[name])
     try:
-        yield from splits[name]
+        while batch := waited(lambda: list(islice(rows, TOGETHER))):
+            yield from batch
     except Exception as error:
         raise _access_error(source, error) from error
 
@@ -126,4 +143,5 @@ def _access_error(source: HubSource, error: Exception) -> UserError:
             f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)"
         )
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return UserError(f"{name}: can't be read from the Hub (is there a network?): {lines[0]}")
+    said = printable(redacted(lines[0]))
+    return UserError(f"{name}: can't be read from the Hub (is there a network?): {said}")

@@ -58,8 +58,9 @@ def page() -> Any:
 
 def main() -> None:
     """Launch the page."""
-    # This folder comes first on the path, and safe_stepwise.py in it would pass for the package.
-    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
+    # In a checkout, where the package is elsewhere, safe_stepwise.py in here would pass for it.
+    if not (HERE / "safe_stepwise").is_dir():
+        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
     page().launch()
 
 

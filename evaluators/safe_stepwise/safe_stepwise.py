@@ -1,6 +1,7 @@
 """The metric ``safe_stepwise`` for `evaluate.load`: a thin face of the package of that name.
 
-The installed package does the work, and has to be of this module's version.
+The installed package does the work, and has to be of this module's version. The Space has it beside
+this file; nobody vouches for what PyPI may have under that name.
 """
 
 import sys
@@ -21,17 +22,25 @@ if __name__ == "safe_stepwise":
 import datasets
 import evaluate
 
-import safe_stepwise
-
 VERSION = "0.1.0"
 
-INSTALLED = getattr(safe_stepwise, "__version__", "nothing but a folder of that name")
+try:
+    # `evaluate` has people install from PyPI what it finds imported at the beginning of a line.
+    import safe_stepwise
+except ImportError:
+    INSTALLED = "nothing"
+else:
+    INSTALLED = getattr(safe_stepwise, "__version__", "nothing but a folder of that name")
 
 if INSTALLED != VERSION:
+    # From the Hub, `evaluate` calls this evaluate_modules.metrics.NAMESPACE--safe_stepwise.(...)
+    OWNER, _, REPO = __name__.removeprefix("evaluate_modules.metrics.").partition("--")
+    OWNER = OWNER if REPO and OWNER != "evaluate-metric" else "NAMESPACE"
     raise ImportError(
-        f"this metric is of safe-stepwise {VERSION}, installed is {INSTALLED}: "
-        f"pip install safe-stepwise=={VERSION}, or load the metric of the version installed "
-        "(by its bare name: python -m safe_stepwise.register)"
+        f"this metric is of safe-stepwise {VERSION}, installed is {INSTALLED}: pip install "
+        f"git+https://huggingface.co/spaces/{OWNER}/safe_stepwise (with @ and the revision, if you "
+        "loaded one), or pip install -e . in a checkout, or load the metric of the version "
+        "installed (by its bare name: python -m safe_stepwise.register)"
     )
 
 DESCRIPTION = """\

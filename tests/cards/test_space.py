@@ -41,8 +41,3 @@ def test_nothing_of_it_is_lost_on_the_way(data: dict[str, Any]) -> None:
     found = REGEX_YAML_BLOCK.search((SPACE / "README.md").read_text(encoding="utf-8"))
     assert found is not None
     assert yaml.safe_load(found[2]) == data
-
-
-def test_the_app_pins_the_version_that_it_is_of(data: dict[str, Any]) -> None:
-    wanted = (SPACE / "requirements.txt").read_text(encoding="utf-8")
-    assert f"safe-stepwise=={safe_stepwise.__version__}" in wanted

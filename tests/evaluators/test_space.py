@@ -8,18 +8,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
+from releases.folder import walk
+from releases.space import copy_space
 from safe_stepwise import __version__
+from safe_stepwise.store.code import PACKAGES
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,8 +243,37 @@ def test_by_its_bare_name_where_no_hub_can_be_reached(tmp_path: Path) -> None:
 def test_another_version_of_the_package_is_told_in_one_line(tmp_path: Path) -> None:
     told = run(OTHER, tmp_path, cwd=ROOT)
     assert f"of safe-stepwise {__version__}, installed is 9.9.9" in told
-    assert f"pip install safe-stepwise=={__version__}" in told
+    assert "pip install git+https://huggingface.co/spaces/NAMESPACE/safe_stepwise " in told
     assert len(told.splitlines()) == 1
+
+
+MISSING = """
+import json, sys
+import evaluate
+sys.modules["safe_stepwise"] = None
+try:
+    evaluate.load(REPO, revision=REVISION)
+except ImportError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+def test_nobody_is_told_to_install_a_package_that_is_not_ours(tmp_path: Path) -> None:
+    repo = f"{NAMESPACE}/safe_stepwise"
+    names = f"REPO, SPACE, VERSION = {repo!r}, {str(SPACE)!r}, {__version__!r}\n"
+    with HubServer() as hub:
+        settings = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN}
+        run(names + PUSH, tmp_path, **settings)
+        told = run(f"{names}REVISION = 'v{__version__}'\n{MISSING}", tmp_path, **settings)
+    assert f"of safe-stepwise {__version__}, installed is nothing: pip install git+" in told
+    assert f"https://huggingface.co/spaces/{repo} " in told
+    assert len(told.splitlines()) == 1
+    bare = re.compile(r"pip install ['\"]?safe[-_]stepwise")
+    ours = (ROOT / name for name in (*PACKAGES, "docs", "Makefile", "pyproject.toml"))
+    files = (file for path in ours for file in [path, *path.rglob("*")] if file.is_file())
+    for file in files:
+        assert not bare.search(file.read_text("utf-8", "replace")), file
+    assert not bare.search(told)
 
 
 def test_the_front_matter_is_a_spaces() -> None:
@@ -254,29 +287,71 @@ def test_the_front_matter_is_a_spaces() -> None:
     assert front["license"] == "apache-2.0"
 
 
-def test_the_space_asks_for_the_package_of_its_version() -> None:
-    needed = (SPACE / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    assert f"safe-stepwise=={__version__}" in needed
-    for file in ("README.md", "safe_stepwise.py"):
-        versions = re.findall(r"\b\d+\.\d+\.\d+\b", (SPACE / file).read_text(encoding="utf-8"))
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """The Space as a release has it."""
+    copy_space(ROOT, tmp_path)
+    return tmp_path / "space"
+
+
+def test_the_space_brings_its_package_and_asks_for_what_others_have(published: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = (published / "requirements.txt").read_text("utf-8").splitlines()
+    assert wanted == sorted(project["dependencies"])
+    assert all("<" in line or "==" in line for line in wanted)
+    assert "safe" not in " ".join(wanted)
+    for file in (ROOT / "safe_stepwise").rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
+            copy = published / file.relative_to(ROOT)
+            assert copy.read_bytes() == file.read_bytes()
+    front = yaml.safe_load((published / "README.md").read_text("utf-8").split("---")[1])
+    least = SpecifierSet(project["requires-python"])
+    assert front["python_version"] in least
+    for name in ("README.md", "safe_stepwise.py"):
+        versions = re.findall(r"\b\d+\.\d+\.\d+\b", (published / name).read_text("utf-8"))
         assert __version__ in versions
 
 
-def test_the_page_answers(tmp_path: Path) -> None:
+def test_the_space_has_the_same_bytes_each_time(published: Path, tmp_path: Path) -> None:
+    copy_space(ROOT, tmp_path / "again")
+    first, second = (
+        {path: (folder / path).read_bytes() for path in walk(folder)}
+        for folder in (published, tmp_path / "again" / "space")
+    )
+    assert first == second
+    assert not any("__pycache__" in path for path in first)
+
+
+ALONE = """
+import json, sys
+sys.path[:] = [entry for entry in sys.path if entry != ROOT]
+import app
+import safe_stepwise
+print(json.dumps([app.scored(app.ROWS, "musique"), safe_stepwise.__file__]))
+"""
+
+
+def test_the_published_space_runs_on_its_own_package(published: Path, tmp_path: Path) -> None:
+    code = f"ROOT = {str(ROOT)!r}\n{ALONE}"
+    scored, package = run(code, tmp_path, cwd=published, PYTHONDONTWRITEBYTECODE="1")
+    assert scored == "exact match 0.500, F1 0.500 over 2 answers"
+    assert Path(package) == published / "safe_stepwise" / "__init__.py"
+
+
+def test_the_page_answers(published: Path) -> None:
     """As the Hub runs it: from its own folder, by the gradio that its header names or a newer."""
     gradio = pytest.importorskip("gradio", reason="pip install gradio to open the Space's page")
     from gradio_client import Client
 
     header = yaml.safe_load((SPACE / "README.md").read_text().split("---")[1])
     assert gradio.__version__.split(".")[0] == header["sdk_version"].split(".")[0]
-    space = shutil.copytree(SPACE, tmp_path / "space")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     told = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "0"}
     process = subprocess.Popen(
         [sys.executable, "app.py"],
-        cwd=space,
+        cwd=published,
         env={**os.environ, **told},
         stdout=subprocess.PIPE,
         text=True,

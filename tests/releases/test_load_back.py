@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import HfApi
 
 from releases.folder import LocalFile, read_release
+from releases.hub import Hub
 from releases.load_back import Pushed, load_back
 from safe_stepwise.errors import UserError
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
@@ -18,7 +20,7 @@ def test_files_must_come_back_as_they_were_pushed(small: Path, hub: HubServer) -
     hub.store.repos["model", adapter.repo] = repo
     held = {file.path: Blob(file.read(), False) for file in adapter.files}
     commit = repo.add("main", "pushed", "", held)
-    (line,) = load_back([Pushed(adapter, commit.oid)], hub.url, TOKEN)
+    (line,) = load_back([Pushed(adapter, commit.oid)], Hub(HfApi(endpoint=hub.url)), TOKEN)
     assert "3 files, " in line
     assert "1 tensors for some/Tiny-1B" in line
     other = tuple(
@@ -26,4 +28,4 @@ def test_files_must_come_back_as_they_were_pushed(small: Path, hub: HubServer) -
     )
     pushed = Pushed(replace(adapter, files=other), commit.oid)
     with pytest.raises(UserError, match=r"README\.md came back otherwise than it was pushed"):
-        load_back([pushed], hub.url, TOKEN)
+        load_back([pushed], Hub(HfApi(endpoint=hub.url)), TOKEN)

@@ -7,10 +7,12 @@ import pytest
 from huggingface_hub import HfApi
 
 from releases.folder import read_release
+from releases.hub import Hub, connect
 from releases.load_back import Pushed
 from releases.plan import plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import waiting
 from tests.releases.conftest import CARD, lock, write
 from tests.servers.hub_server import NAMESPACE, TOKEN, Fault, How, HubServer
 from tests.servers.hub_store import Blob
@@ -22,20 +24,20 @@ KINDS = {
 }
 
 
-def publish(root: Path, hub: HubServer, private: bool = False) -> None:
+def publish(root: Path, hub: HubServer, private: bool = False, seconds: float = 60) -> None:
     """The command without its checks; loading back compares with what the server holds."""
 
-    def loaded(pushed: Sequence[Pushed], endpoint: str, token: str) -> list[str]:
-        assert (endpoint, token) == (hub.url, TOKEN)
+    def loaded(pushed: Sequence[Pushed], asked: Hub, token: str) -> list[str]:
+        assert (asked.api.endpoint, token) == (hub.url, TOKEN)
         for item in pushed:
             held = hub.repo(item.artifact.kind, item.artifact.repo).commits[item.commit].files
             ours = {file.path: file.sha256 for file in item.artifact.files}
             assert {p: b.sha256 for p, b in held.items() if p != ".gitattributes"} == ours
         return []
 
-    api, release = HfApi(endpoint=hub.url), read_release(root, NAMESPACE)
-    publisher = Publisher(api, TOKEN, NAMESPACE, private, lambda _: None, loaded)
-    push(publisher, release, plan_release(api, release))
+    there, release = Hub(HfApi(endpoint=hub.url), seconds), read_release(root, NAMESPACE)
+    publisher = Publisher(there, TOKEN, NAMESPACE, private, lambda _: None, loaded)
+    push(publisher, release, plan_release(there, release))
 
 
 def state(hub: HubServer) -> object:
@@ -221,3 +223,75 @@ def test_a_strangers_namespace_is_refused_before_any_upload(small: Path, hub: Hu
     assert len(str(caught.value).splitlines()) == 1
     assert [asked.kind for asked in hub.written()] == ["create"]
     assert TOKEN not in str(caught.value)
+
+
+WAITS: list[tuple[str, How]] = [
+    *((kind, "hang") for kind in ("refs", "create", "preupload", "lfs-put", "commit", "tag")),
+    ("collections", "hang"),
+    ("refs", "drip"),
+]
+
+
+@pytest.mark.parametrize(("kind", "how"), WAITS)
+def test_a_hub_that_hangs_or_drips_is_given_up(
+    kind: str, how: How, small: Path, hub: HubServer
+) -> None:
+    with (
+        hub.failing(Fault(kind, 1, how, times=1000)),
+        pytest.raises(UserError, match=r"no answer within 0 s; see --timeout\); run the same") as e,
+    ):
+        publish(small, hub, seconds=0.3)
+    assert len(str(e.value).splitlines()) == 1
+    # The thread that was left behind is told 403, and ends.
+    for thread in waiting._left:
+        thread.join(20)
+        assert not thread.is_alive()
+    publish(small, hub)
+
+
+def test_a_long_wait_is_told(
+    small: Path,
+    hub: HubServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(waiting, "SAID_AFTER", 0.05)
+    with hub.failing(Fault("refs", 1, "hang")), pytest.raises(UserError):
+        publish(small, hub, seconds=0.4)
+    said = capsys.readouterr().err
+    assert "waiting for the Hub, about somebody/safe-noise-labels (at most 0 s)" in said
+
+
+def test_redirects_in_a_circle_are_not_followed_for_long(
+    small: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    there, release = connect(), read_release(small, NAMESPACE)
+    circle = Fault("refs", 1, "loop", times=1000)
+    with hub.failing(circle), pytest.raises(UserError, match="TooManyRedirects") as caught:
+        plan_release(there, release)
+    assert len(str(caught.value).splitlines()) == 1
+    assert circle.seen <= 6
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_a_refusal_is_asked_for_once(status: int, small: Path, hub: HubServer) -> None:
+    refusing = Fault("refs", 1, status, times=1000)
+    with hub.failing(refusing), pytest.raises(UserError):
+        publish(small, hub)
+    assert refusing.seen == 1
+
+
+def test_what_the_hub_says_holds_no_key_and_steers_no_terminal(
+    small: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no pattern of any kind")
+    keys = (TOKEN, "hf_" + "x" * 34, "no pattern of any kind")
+    says = f"received {', '.join(keys)}\n\x1b[2J\u202eerror: all is well {'long ' * 1000}"
+    with hub.failing(Fault("create", 1, 400, 1000, says=says)), pytest.raises(UserError) as caught:
+        publish(small, hub)
+    said = str(caught.value)
+    assert said.count("[redacted]") == 3
+    assert not any(key in said for key in keys)
+    assert said.isprintable()
+    assert len(said) < 600

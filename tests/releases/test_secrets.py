@@ -1,51 +1,281 @@
 from __future__ import annotations
 
+import base64
+import bz2
+import gzip
+import io
+import json
+import lzma
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from releases import views
 from releases.folder import LocalFile
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
 
+OWN = {"OPENAI_API_KEY": "no-pattern/of+any,kind"}
 SECRETS = {
     "hf_" + "aB3" * 12: "a Hugging Face token",
+    "hf_oauth_" + "aB3-" * 8: "a Hugging Face token",
+    "hf_jwt_" + "aB3." * 8: "a Hugging Face token",
     "sk-" + "aB3" * 16: "an OpenAI or Anthropic key",
     "sk-ant-" + "aB3-" * 10: "an OpenAI or Anthropic key",
     "AKIA" + "ABCD1234" * 2: "an AWS key",
     "ghp_" + "aB3" * 12: "a GitHub token",
+    "glpat-" + "aB3x" * 5: "a GitLab token",
     "AIza" + "aB3-x" * 7: "a Google key",
     "-----BEGIN RSA " + "PRIVATE KEY-----": "a private key",
+    OWN["OPENAI_API_KEY"]: "the value of OPENAI_API_KEY",
 }
 HARMLESS = (
     "task-oriented-dialogue-systems-of-the-nineties, risk-averse, "
     f"sha256 {'0f' * 32}, {'A1' * 40}, hf_hub_download(), HF_TOKEN, sk-learn, "
-    "-----BEGIN PUBLIC KEY-----"
+    "hf_oauth_expiration_minutes: 480, -----BEGIN PUBLIC KEY-----"
 )
 
 
-@pytest.mark.parametrize(("secret", "name"), SECRETS.items())
-def test_secrets_are_found_in_text_and_in_nested_columns(
-    secret: str, name: str, tmp_path: Path
+def parquet(text: str, arrow: Any = None, **options: Any) -> bytes:
+    rows = [{"p": [{"t": [HARMLESS, "x"]}]}, {"p": [{"t": ["y", f"{HARMLESS} {text}"]}]}]
+    sink = io.BytesIO()
+    pq.write_table(arrow or pa.Table.from_pylist(rows * 2000), sink, compression="zstd", **options)
+    return sink.getvalue()
+
+
+def table(text: str) -> Any:
+    """A dictionary, at the top and within lists."""
+    top = pa.array([HARMLESS, text] * 40).dictionary_encode()
+    inner = pa.ListArray.from_arrays(pa.array(range(0, 81, 2), pa.int32()), top)
+    return pa.table({"a": top.take(pa.array([0] * 40)), "b": inner})
+
+
+def arrow(text: str, stream: bool = False) -> bytes:
+    sink, rows = io.BytesIO(), table(text)
+    how = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(sink, rows.schema, options=how) as w:
+        w.write_table(rows)
+    return sink.getvalue()
+
+
+def feathered(text: str) -> bytes:
+    sink = io.BytesIO()
+    feather.write_feather(table(text), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def described(text: str) -> bytes:
+    rows = pa.table({"a": ["x"]}).replace_schema_metadata({"note": text})
+    return parquet("", rows)
+
+
+def zipped(text: str, name: str = "a.txt", comment: str = "") -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, text)
+        archive.comment = comment.encode()
+    return sink.getvalue()
+
+
+def tarred(text: str) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w:gz") as archive:
+        info = tarfile.TarInfo("a.json.gz")
+        inner = gzip.compress(text.encode())
+        info.size = len(inner)
+        archive.addfile(info, io.BytesIO(inner))
+    return sink.getvalue()
+
+
+def png(kind: bytes, body: bytes) -> bytes:
+    chunk = struct.pack(">I4s", len(body), kind) + body + struct.pack(">I", zlib.crc32(kind + body))
+    return b"\x89PNG\r\n\x1a\n" + chunk + b"\0\0\0\0IEND\xaeB`\x82"
+
+
+def safetensors(text: str) -> bytes:
+    header = json.dumps({"__metadata__": {"note": text}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(4)
+
+
+def npz(text: str) -> bytes:
+    sink = io.BytesIO()
+    np.savez_compressed(sink, a=np.array([text]))
+    return sink.getvalue()
+
+
+def in_base64(text: str, line: int = 0) -> str:
+    encoded = base64.b64encode(f"user:{text}\n".encode()).decode()
+    lines = [encoded[i : i + line] for i in range(0, len(encoded), line)] if line else [encoded]
+    return "data: /x" + "\n".join(lines)
+
+
+def packed(text: str, codec: str) -> bytes:
+    return bytes(pa.compress(text.encode(), codec, asbytes=True))
+
+
+PLACES: dict[str, Callable[[str], bytes]] = {
+    "text": lambda s: f"{HARMLESS}\nkey={s}\n".encode(),
+    "UTF-16": lambda s: f"key={s}\n".encode("utf-16"),
+    "UTF-16 without a mark": lambda s: f"key={s}\n".encode("utf-16-be"),
+    "UTF-32": lambda s: f"key={s}\n".encode("utf-32-le"),
+    "escapes of JSON": lambda s: "".join(f"\\u{ord(c):04x}" for c in s).encode(),
+    "one escape of JSON": lambda s: json.dumps({"a": f"\\u{ord(s[0]):04X}{s[1:]}"}).encode(),
+    "escapes of Python": lambda s: "".join(f"\\x{ord(c):02x}" for c in s).encode(),
+    "a URL": lambda s: "".join(f"%{ord(c):02X}" for c in s).encode(),
+    "base64": lambda s: in_base64(s).encode(),
+    "base64 for URLs": lambda s: base64.urlsafe_b64encode(f"??>{s}".encode()),
+    "base64 in lines": lambda s: in_base64(s, 30).encode(),
+    "base64 in JSON": lambda s: json.dumps(in_base64(s, 30)).encode(),
+    "base64 of base64": lambda s: in_base64(in_base64(s)).encode(),
+    "base64 in UTF-16": lambda s: in_base64(s).encode("utf-16"),
+    "gzip": lambda s: gzip.compress(s.encode()),
+    "bzip2": lambda s: bz2.compress(s.encode()),
+    "xz": lambda s: lzma.compress(s.encode()),
+    "zstd": lambda s: packed(s, "zstd"),
+    "lz4": lambda s: packed(s, "lz4"),
+    "gzip in gzip": lambda s: gzip.compress(gzip.compress(s.encode())),
+    "zip": lambda s: zipped(s),
+    "a name in zip": lambda s: zipped("", f"{s}.txt"),
+    "a comment of zip": lambda s: zipped("", comment=s),
+    "tar": lambda s: tarred(s),
+    "npz": npz,
+    "Parquet": parquet,
+    "a dictionary of Parquet": lambda s: parquet("", table(s)),
+    "metadata of Parquet": described,
+    "Arrow": arrow,
+    "a stream of Arrow": lambda s: arrow(s, stream=True),
+    "Feather": feathered,
+    "safetensors": safetensors,
+    "PNG": lambda s: png(b"tEXt", b"note\0" + s.encode()),
+    "PNG, compressed": lambda s: png(b"zTXt", b"xnote\0\0" + zlib.compress(s.encode())),
+    "PNG, international": lambda s: png(b"iTXt", b"n\0\1\0en\0x\0" + zlib.compress(s.encode())),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_secrets_are_found_wherever_they_stand(place: str, tmp_path: Path) -> None:
+    for secret, name in SECRETS.items():
+        content = PLACES[place](secret)
+        held = LocalFile("a.bin", content, len(content))
+        assert (place, secret_in(held, OWN)) == (place, name)
+        # By its content alone, whatever it is called.
+        file = tmp_path / "a.pq"
+        file.write_bytes(content)
+        assert secret_in(LocalFile("a.pq", file, len(content)), OWN) == name
+    content = PLACES[place](HARMLESS)
+    assert secret_in(LocalFile("a.bin", content, len(content)), OWN) is None
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_path_is_read_too(secret: str) -> None:
+    assert secret_in(LocalFile(f"{secret}/a.txt", b"", 0), OWN) == SECRETS[secret]
+
+
+@given(before=st.text(max_size=40), value=st.text(min_size=8, max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_a_credential_of_any_letters_is_found(before: str, value: str) -> None:
+    for content in (f"{before}{value}".encode("utf-8", "surrogatepass"), value.encode("utf-16-le")):
+        assert secret_in(LocalFile("a", content, len(content)), {"KEY": value}) is not None
+    escaped = json.dumps({"a": before + value}).encode()
+    assert secret_in(LocalFile("a", escaped, len(escaped)), {"KEY": value}) is not None
+
+
+def test_a_secret_between_two_blocks_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    for secret, name in SECRETS.items():
+        file.write_bytes(b"\1" * (views.BLOCK - 10) + secret.encode("utf-16-le") + b"\1" * 1000)
+        assert secret_in(LocalFile("large", file, file.stat().st_size), OWN) == name
+
+
+def test_a_bomb_is_refused_and_fills_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = f"{HARMLESS}\nkey={secret}\n".encode()
-    assert secret_in(LocalFile("a.md", text, len(text))) == name
-    rows = [{"p": [{"t": [HARMLESS, "x"]}]}, {"p": [{"t": ["y", f"{HARMLESS} {secret}"]}]}]
-    file = tmp_path / "rows.parquet"
-    pq.write_table(pa.Table.from_pylist(rows * 2000), file, compression="zstd")
-    assert secret_in(LocalFile("rows.parquet", file, file.stat().st_size)) == name
+    monkeypatch.setattr(views, "UNPACKED", 50 << 20)
+    bomb = gzip.compress(bytes(60 << 20))
+    many = io.BytesIO()
+    with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(6):
+            archive.writestr(f"{number}", bytes(10 << 20))
+    for content in (bomb, many.getvalue()):
+        tracemalloc.start()
+        with pytest.raises(UserError, match="unpacks to more than 52,428,800 bytes") as caught:
+            secret_in(LocalFile("a.gz", content, len(content)))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 48 << 20
+        assert len(str(caught.value).splitlines()) == 1
+    nested = HARMLESS.encode()
+    for _ in range(8):
+        nested = gzip.compress(nested)
+    with pytest.raises(UserError, match="a: packed more than 4 times; unpack it"):
+        secret_in(LocalFile("a", nested, len(nested)))
 
 
-def test_digests_and_prose_are_no_secrets(tmp_path: Path) -> None:
-    text = HARMLESS.encode()
-    assert secret_in(LocalFile("a.md", text, len(text))) is None
-    assert secret_in(LocalFile("a.md", text, len(text)), own="risk-averse") == "your own token"
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="can't be read as Parquet"):
-        secret_in(LocalFile("broken.parquet", broken, 4))
+def locked_zip() -> bytes:
+    content = bytearray(zipped("text"))
+    for start in (content.find(b"PK\3\4") + 6, content.find(b"PK\1\2") + 8):
+        content[start] |= 1  # the flag of encryption
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PAR1", "Parquet"),
+        (b"PAR1" + bytes(100), "Parquet"),
+        (parquet("")[:-3], "Parquet"),
+        (gzip.compress(b"x" * 9999)[:-9], "gzip"),
+        (zipped("text")[:-9], "zip"),
+        (locked_zip(), "zip"),
+        (arrow("")[:-9], "Arrow"),
+        (b"7z\xbc\xaf'\x1c" + bytes(40), "7z"),
+    ],
+)
+def test_what_cannot_be_looked_into_is_refused(content: bytes, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "broken"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=f"broken: can't be read as {kind}") as caught:
+        secret_in(LocalFile("broken", file, len(content)))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    for magic in (b"", *(m if isinstance(m, bytes) else m[0] for m, _, _ in views._KINDS)):
+        with suppress(UserError):  # and no other
+            assert secret_in(LocalFile("a", magic + content, 0)) is None
+
+
+def test_digests_images_and_prose_are_no_secrets(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).bytes(1 << 20)
+    image = f'<img src="data:image/png;base64,{base64.b64encode(noise).decode()}">'
+    for content in (HARMLESS.encode(), image.encode(), noise, b"\xff\xff\xff\xff" + noise):
+        assert secret_in(LocalFile("a.md", content, len(content)), OWN) is None
     empty = tmp_path / "empty"
     empty.touch()
-    assert secret_in(LocalFile("empty", empty, 0)) is None
+    assert secret_in(LocalFile("empty", empty, 0), OWN) is None
+
+
+def test_the_work_grows_with_the_file_alone() -> None:
+    """Bytes of views for what would be slow to a pattern that goes back."""
+    for unit in (b"\\", b"a", b"=", b"\n", b"%", b"\\u00", b"\0", b"x\n", b"QUJD"):
+        one, two = (
+            sum(map(len, views.views(io.BytesIO(unit * number), "a")))
+            for number in (1 << 16, 1 << 17)
+        )
+        assert two < 2.2 * one, unit

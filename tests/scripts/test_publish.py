@@ -58,6 +58,7 @@ def command(
         cwd=ROOT,
         capture_output=True,
         text=True,
+        timeout=120,  # if it hangs
     )
 
 
@@ -136,6 +137,34 @@ def test_a_killed_push_is_completed_and_the_release_loads_by_its_tag(
     assert not any(TOKEN in text for text in said)
     files = (path for path in home.rglob("*") if path.is_file())
     assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def adapter_alone(tmp_path: Path) -> Path:
+    add_adapter(tmp_path / "alone")
+    lock(tmp_path / "alone")
+    return tmp_path / "alone"
+
+
+def test_a_hub_that_hangs_ends_the_command(
+    adapter_alone: Path, hub: HubServer, tmp_path: Path
+) -> None:
+    with hub.failing(Fault("refs", 1, "hang", times=1000)):
+        dry = command(adapter_alone, hub, tmp_path, "--timeout", "1", token=None)
+    assert dry.returncode == 0, dry.stderr
+    assert "not compared with the Hub: " in dry.stdout
+    assert "no answer within 1 s; see --timeout" in dry.stdout
+    assert len(hub.asked) == 1
+    # Threads of an upload that Python would wait for at its end.
+    with hub.failing(Fault("lfs-put", 1, "hang", times=1000)):
+        push = command(adapter_alone, hub, tmp_path, "--push", "--timeout", "2")
+    assert push.returncode == 2
+    assert push.stderr.strip().splitlines()[-1].startswith("error: somebody/safe-verifier-Tiny-1B:")
+    assert push.stderr.count("error: ") == 1
+    with hub.failing(Fault("resolve", 1, "hang", times=1000)):
+        back = command(adapter_alone, hub, tmp_path, "--push", "--timeout", "2")
+    assert back.returncode == 2
+    assert "it got no tag: not done within 4 s (see --timeout)" in back.stderr
 
 
 def test_what_does_not_load_back_gets_no_tag(release: Path, hub: HubServer, tmp_path: Path) -> None:
@@ -229,7 +258,7 @@ def test_secrets_are_refused_wherever_they_stand(
     write(release / "space" / "app.py", 'KEY = "my own long password"\n')
     lock(release)
     monkeypatch.setenv("HF_TOKEN", "my own long password")
-    assert "space/app.py: holds your own token" in refused(release)
+    assert "space/app.py: holds the value of HF_TOKEN" in refused(release)
 
 
 def test_test_questions_in_train_are_refused(release: Path, made: Path) -> None:

@@ -45,8 +45,11 @@ def made(manifest: Path, output: Path, **options: Any) -> tuple[str, dict[str, A
 
 def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_path: Path) -> None:
     said, lock = made(manifest, tmp_path / "out", skip_training=True)
-    same = filecmp.dircmp(release_models.SPACE, tmp_path / "out" / "space", ignore=["__pycache__"])
-    assert not same.left_only + same.right_only + same.diff_files
+    folder, space = release_models.CHECKOUT / "evaluators/safe_stepwise", tmp_path / "out" / "space"
+    same = filecmp.dircmp(folder, space, ignore=["__pycache__"])
+    assert not same.left_only + same.diff_files
+    beside = ["LICENSE", "pyproject.toml", "requirements.txt", "safe_stepwise"]
+    assert sorted(same.right_only) == beside
     assert "adapter: left out (--skip-training)" in said
     assert lock["skipped"] == ["adapter"]
     locked = set(lock["files"])

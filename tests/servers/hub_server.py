@@ -32,7 +32,7 @@ WRITES = ("POST", "PUT", "DELETE", "PATCH")
 READING_POSTS = ("paths-info", "validate-yaml", "preupload")
 """Kinds of POST that change nothing."""
 
-How = Literal["500", "drop", "lost", "late"] | int
+How = Literal["500", "drop", "lost", "late", "hang", "drip", "loop"] | int
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Fault:
 
     ``500`` (or another status) and ``drop`` (the connection breaks off) come before anything was
     done; with ``lost`` it was done, but the answer does not arrive; ``late`` is no fault, but comes
-    after ``then``, which is called first.
+    after ``then``, which is called first. As long as the fault lasts, ``hang`` says nothing and
+    ``drip`` a byte now and then. ``loop`` redirects to where it was asked. ``says`` is the error's
+    message.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class Fault:
     how: How = "500"
     times: int = 1
     then: Callable[[], None] | None = None
+    says: str = "as you wish"
     seen: int = 0
 
     def hits(self) -> bool:
@@ -170,16 +173,25 @@ class HubServer:
         if fault is None or fault.how in ("lost", "late"):
             response = self._answer(handler, request, body, parts)
         else:
-            status = 500 if fault.how == "drop" else int(fault.how)
-            response = JSONResponse({"error": "as you wish"}, status)
+            response = self._failing(fault, path)
         authorized = "authorization" in request.headers
         self.asked.append(Asked(request.method, path, kind, authorized, response.status_code))
-        if fault is not None and fault.how in ("drop", "lost"):
+        while fault is not None and fault.how == "hang" and fault in self.faults:
+            await asyncio.sleep(0.02)
+        if fault is not None and fault.how in ("drop", "lost", "drip"):
             headers = [(b"content-length", b"1000")]  # the body ends early: uvicorn hangs up
             await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while fault.how == "drip" and fault in self.faults:
+                await send({"type": "http.response.body", "body": b" ", "more_body": True})
+                await asyncio.sleep(0.02)
             await send({"type": "http.response.body", "body": b"{", "more_body": False})
             return
         await response(scope, receive, send)
+
+    def _failing(self, fault: Fault, path: str) -> Response:
+        status = {"drop": 500, "drip": 200, "hang": 403, "loop": 307}.get(str(fault.how))
+        headers = {"Location": f"{self.url}{path}"} if fault.how == "loop" else None
+        return JSONResponse({"error": fault.says}, status or int(fault.how), headers)
 
     def _answer(self, handler: Any, request: Request, body: bytes, parts: Any) -> Response:
         try:

@@ -5,8 +5,9 @@ import gzip
 import hashlib
 import json
 import pickle
+import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.benchmarks import hotpotqa, musique, sources, twowiki
+from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from safe_stepwise.errors import RowError, UserError
 
 Row = dict[str, Any]
@@ -340,3 +342,27 @@ def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(UserError, match="some/set@v1: can't be read from the Hub") as error:
             use("some/set@v1")
         assert_one_line(error)
+
+
+def test_a_hub_that_hangs_is_given_up(
+    hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the question for the commit, and in the middle of the rows."""
+    ended = threading.Event()
+    monkeypatch.setattr("builders.benchmarks.hub.SECONDS", 0.2)
+
+    def rows() -> Iterator[Any]:
+        yield from ({"id": number} for number in range(250))
+        ended.wait()
+
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: {"train": rows()})
+    read = []
+    source = HubSource("some/set", None, "v1")
+    with pytest.raises(UserError, match=r"some/set@v1: .*: no answer within 0 s$"):
+        for row in stream(source, "train"):
+            read.append(row)
+    assert len(read) == 200
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda *_, **__: ended.wait())
+    with pytest.raises(UserError, match="no answer within 0 s"):
+        resolve_commit(source)
+    ended.set()
