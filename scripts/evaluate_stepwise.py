@@ -25,7 +25,7 @@ from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.open import open_engine
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
-from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
 from scripts.cli import COUNT, FILE, FOLDER, Parser, add_teacher_options, command, run, warn
 
 
@@ -46,7 +46,8 @@ def evaluated(options: Options) -> str:
     }
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
-    with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
+    owned = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
+    with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         try:
             plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
             scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
