@@ -8,7 +8,6 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
@@ -48,18 +47,13 @@ def evaluated(options: Options) -> str:
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     owned = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
-        try:
-            plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
-            scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
-            return carry_out(
-                replace(plan, scoring=scoring),
-                lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
-                warn,
-            )
-        except OSError as error:
-            if locks.is_disk_full(error) or locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or options.output), error) from error
-            raise
+        plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
+        scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
+        return carry_out(
+            replace(plan, scoring=scoring),
+            lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
+            warn,
+        )
 
 
 def _questions(options: Options) -> Questions:

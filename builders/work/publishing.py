@@ -100,8 +100,6 @@ def building(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
                     f"same command again: it resumes from {work}"
                 ) from error
-            if locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or output), error) from error
             raise
 
 

@@ -22,8 +22,8 @@ def exclusive(folder: Path, who: str = "build", owned: Sequence[str] = ()) -> It
     half-written among them is removed, and none of them may be a link, as it would be replaced.
     ``folder`` itself may be one.
 
-    Raises ``UserError`` when it cannot be made or written, when another (``who``: what such a one
-    is called) holds it, and for a link.
+    Raises ``UserError`` when it cannot be made or written (a full disk in between, too), when
+    another (``who``: what such a one is called) holds it, and for a link.
     """
     handle = _opened(folder)
     try:
@@ -37,6 +37,10 @@ def exclusive(folder: Path, who: str = "build", owned: Sequence[str] = ()) -> It
             ) from None
         _put_in_order(folder, owned)
         yield
+    except OSError as error:
+        if is_disk_full(error) or (is_forbidden(error) and _is_in(folder, error.filename)):
+            raise cannot_write(Path(error.filename or folder), error) from error
+        raise
     finally:
         os.close(handle)
 
@@ -56,21 +60,22 @@ def _opened(folder: Path) -> int:
 
 
 def _put_in_order(folder: Path, owned: Sequence[str]) -> None:
-    try:
-        halves = [path for path in folder.iterdir() if is_half(path)]
-        for path in _below(folder / name for name in owned):
-            if path.is_symlink():
-                raise UserError(
-                    f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
-                    "through; remove it, put what it leads to in its place, or choose another "
-                    "--output"
-                )
-            if is_half(path):
-                halves.append(path)
-        for half in halves:
-            sweep(half)
-    except OSError as error:
-        raise cannot_write(Path(error.filename or folder), error) from None
+    halves = [path for path in folder.iterdir() if is_half(path)]
+    for path in _below(folder / name for name in owned):
+        if path.is_symlink():
+            raise UserError(
+                f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
+                "through; remove it, put what it leads to in its place, or choose another --output"
+            )
+        if is_half(path):
+            halves.append(path)
+    for half in halves:
+        sweep(half)
+
+
+def _is_in(folder: Path, name: object) -> bool:
+    """Whether an error may be about a file there: Arrow's name none."""
+    return name is None or Path(os.path.abspath(str(name))).is_relative_to(os.path.abspath(folder))
 
 
 def _below(places: Iterable[Path]) -> Iterator[Path]:
