@@ -119,8 +119,11 @@ def _half(path: Path) -> Path:
 
 
 def _opened(folder: Path) -> int:
-    folder.mkdir(exist_ok=True)
-    return os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir()
+        with suppress(FileNotFoundError):  # another has just renamed it
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
 @contextmanager
