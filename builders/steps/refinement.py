@@ -75,7 +75,7 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    with locks.exclusive(plan.output):
+    with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
         kept = [one for one in made if isinstance(one, StepRow)]

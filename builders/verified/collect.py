@@ -19,7 +19,7 @@ from builders.work.ranks import Work
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.names import REJECTS
+from safe_stepwise.store.names import REJECTS, WORK
 
 EVALUATION_SIZE = 1_000
 
@@ -52,7 +52,7 @@ class Build:
     @property
     def work(self) -> Path:
         """Where unfinished work lies."""
-        return self.output / ".work" / f"{self.benchmark}-{self.split}"
+        return self.output / WORK / f"{self.benchmark}-{self.split}"
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import STATISTICS
+from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, WORK
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -83,10 +83,11 @@ def building(
 ) -> Iterator[None]:
     """Hold the output folder while its datasets are built in ``work``, and mend what a crash left.
 
-    Raises ``UserError`` for a folder that cannot be written or holds another version, and for a
-    full disk, with what is ``done``.
+    Raises ``UserError`` for a folder that cannot be written, holds a link or another version, and
+    for a full disk, with what is ``done``.
     """
-    with locks.exclusive(output):
+    hidden = (WORK, *(_old(output / name).name for name in datasets))
+    with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED)):
         for name in datasets:
             recover(output / name)
             check_version(output / name, version)
@@ -99,8 +100,6 @@ def building(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
                     f"same command again: it resumes from {work}"
                 ) from error
-            if locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or output), error) from error
             raise
 
 

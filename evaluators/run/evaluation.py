@@ -24,10 +24,8 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.names import TRAJECTORIES
+from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.progress import counts
-
-JOURNAL = f".{TRAJECTORIES}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import RETRIEVED
 from safe_stepwise.records import Passage
+from safe_stepwise.store.files import remove_folder, whole_folder
 
 _INDEX = "1"
 """Goes up when an index is made otherwise."""
@@ -88,11 +87,9 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
 def _store(index: Any, folder: Path) -> None:
     """Keep an index; a folder that can't be written is no reason to stop."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-            index.save(Path(made) / "index", show_progress=False)
-            shutil.rmtree(folder, ignore_errors=True)
-            (Path(made) / "index").rename(folder)
+        with whole_folder(folder) as made:
+            index.save(made, show_progress=False)
+            remove_folder(folder)
     except OSError:
         return
 
