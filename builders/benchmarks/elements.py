@@ -18,7 +18,7 @@ _DECODER = json.JSONDecoder(parse_int=bool, parse_float=bool, parse_constant=boo
 def elements(file: BinaryIO, longest: int) -> Iterator[str]:
     """The elements as they stand; bytes that are no UTF-8 become lone surrogates.
 
-    Raises ``ValueError`` where there is no array, or an element of more than ``longest`` characters.
+    Raises ``ValueError`` where there is no array, or one has more than ``longest`` characters.
     """
     text = _Text(file, longest)
     text.skip("[")
@@ -44,9 +44,10 @@ class _Text:
     def first(self) -> str:
         """The next character that isn't white space, which is passed over; empty at the end."""
         while True:
-            for self._at in range(self._at, len(self._text)):
-                if self._text[self._at] not in WHITE:
-                    return self._text[self._at]
+            for place in range(self._at, len(self._text)):
+                if self._text[place] not in WHITE:
+                    self._at = place
+                    return self._text[place]
             self._text, self._at = "", 0
             if not self._read(_BLOCK):
                 return ""

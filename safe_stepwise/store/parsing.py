@@ -2,7 +2,12 @@
 
 import json
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.shapes import shaped
 
 DEEPEST = 100
 """Objects and lists within each other; nothing that is written here goes half as deep."""
@@ -28,6 +33,21 @@ def parse_json(content: str | bytes) -> Any:
     if text.count("[") + text.count("{") > DEEPEST:
         _check_depth(value)
     return value
+
+
+def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[str, Any]:
+    """The object of JSON that a file of ours holds; ``kind`` is the dataclass that was written.
+
+    Raises ``UserError`` for a file that holds something else, with ``mend`` as what to do.
+    """
+    try:
+        found: dict[str, Any] = shaped(parse_json(file.read_bytes()), kind, "the record")
+        return found
+    except OSError as error:
+        reason = error.strerror
+    except ValueError as error:
+        reason = str(error)
+    raise UserError(f"{file}: cannot be read ({reason}); {mend}")
 
 
 def _check_depth(value: Any) -> None:
