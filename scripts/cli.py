@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.terminal import guard_output, printable
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
@@ -41,11 +42,12 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
     """
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    guard_output()
     try:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # in a file both go to, what was said before stands before
-        print("error:", " ".join(str(error).split()), file=sys.stderr)
+        print("error:", printable(str(error)), file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)
@@ -134,7 +136,7 @@ SEED: Mapping[str, Any] = {"type": int, "default": 0, "metavar": "N"}
 
 def warn(message: str) -> None:
     """Say on the error stream what stops nothing."""
-    print(f"note: {message}", file=sys.stderr)
+    print("note:", printable(message), file=sys.stderr)
 
 
 def cores() -> int:

@@ -178,6 +178,6 @@ def _line(plan: Build, reject: Reject) -> bytes:
         raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
     told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
     record = {"benchmark": plan.benchmark, "split": plan.split, **told}
-    line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
     # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
     return line.encode("utf-8", "backslashreplace")
