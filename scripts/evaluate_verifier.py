@@ -13,7 +13,7 @@ from builders.steps.published import find_steps
 from builders.verified.lookup import annotated
 from evaluators.verifier import runs, step_set
 from evaluators.verifier.page import summary
-from evaluators.verifier.report import PAGE, files, results, write
+from evaluators.verifier.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError
@@ -66,7 +66,7 @@ def evaluated(options: Options) -> str:
     steps |= {"split": options.split, "limit": options.limit, "prompt_sha256": prompts}
     steps["max_tokens"] = max(request.sampling.max_tokens for request in asked.values())
     with (
-        exclusive(options.output),
+        exclusive(options.output, owned=OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,
     ):
         made, spent = runs.ask(

@@ -21,6 +21,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,8 @@ def case(name: str, folder: Path) -> Runs:
     }[name]
 
 
+LOG = Path(os.devnull)
+"""Where commands print to."""
 COMMANDS = ("build_verified", "build_verifier_steps", "evaluate_stepwise", "regenerate")
 
 
@@ -127,35 +130,27 @@ def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> i
     except SystemExit as end:
         os._exit(int(end.code or 0))
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         os._exit(70)
 
 
-def counting(folder: Path, at: int, tally: Path | None = None) -> Callable[[], None]:
-    """What has a process killed before its ``at``-th change below ``folder``, or only counts."""
+def killing(folder: Path, at: int, told: Path = Path(os.devnull)) -> Callable[[], None]:
+    """Has a process killed before its ``at``-th change below ``folder``; each is ``told``."""
 
     def watch() -> None:
-        place, seen = str(folder), [0]
+        lines, seen = told.open("w"), 0
 
         def hook(event: str, given: tuple[Any, ...]) -> None:
-            if event == "open" and isinstance(given[2], int) and given[2] & WRITES:
-                pass
-            elif event not in CHANGES:
+            nonlocal seen
+            writes = event == "open" and isinstance(given[2], int) and given[2] & WRITES
+            if not (writes or event in CHANGES) or not where(given).startswith(f"{folder}/"):
                 return
-            if not where(given).startswith(place):
-                return
-            seen[0] += 1
-            if tally is not None:
-                tally_handle.write(f"{event} {where(given)}\n")
-                tally_handle.flush()
-            if seen[0] == at:
+            seen += 1
+            if seen == at:
                 os.killpg(0, signal.SIGKILL)
+            lines.write(f"{event} {where(given)}\n")
+            lines.flush()
 
-        tally_handle: Any = None
-        if tally is not None:
-            tally_handle = tally.open("w")
         sys.addaudithook(hook)
 
     return watch
@@ -168,6 +163,11 @@ def where(given: tuple[Any, ...]) -> str:
     path, handle = os.fsdecode(given[0]), given[-1]
     is_beside = not path.startswith("/") and isinstance(handle, int) and handle > 2
     return os.path.join(os.readlink(f"/proc/self/fd/{handle}") if is_beside else "", path)
+
+
+def said() -> str:
+    """The last that a command printed."""
+    return LOG.read_text().strip()[-1000:]
 
 
 def listing(folder: Path) -> dict[str, str]:
@@ -204,11 +204,11 @@ def sweep(name: str, home: Path, sample: int | None, seed: int) -> list[str]:
     *before, (main, arguments) = case(name, at)
     for earlier, given in before:
         if forked(earlier, given, lambda: None):
-            raise SystemExit(f"{name}: its ground could not be made; see {LOG}")
+            raise SystemExit(f"{name}: its ground could not be made: {said()}")
     shutil.copytree(at, ground)
     tally = home / "changes"
-    if forked(main, arguments, counting(at, 0, tally)):
-        raise SystemExit(f"{name}: ended in an error; see {LOG}")
+    if forked(main, arguments, killing(at, 0, tally)):
+        raise SystemExit(f"{name}: ended in an error: {said()}")
     expected, changes = listing(at), tally.read_text().splitlines()
     numbers = range(1, len(changes) + 1)
     if sample is not None and sample < len(numbers):
@@ -217,15 +217,17 @@ def sweep(name: str, home: Path, sample: int | None, seed: int) -> list[str]:
     for number in numbers:
         shutil.rmtree(at)
         shutil.copytree(ground, at)
-        killed = forked(main, arguments, counting(at, number))
+        killed = forked(main, arguments, killing(at, number))
         ended = forked(main, arguments, lambda: None)
         left = differences(expected, listing(at))
         if ended:
-            left = [f"the second run ended with status {ended}", *left]
+            left = [f"the second run ended with status {ended}: {said()}", *left]
+        if killed != -signal.SIGKILL:
+            left = [f"it was not killed, but ended with status {killed}", *left]
         if left:
-            wrong.append(f"{name}, killed ({killed}) before change {number}, {changes[number - 1]}")
-            wrong += [f"    {line}" for line in left[:8]]
-            print("\n".join(wrong[-9:]), flush=True)
+            told = f"{name}, killed before change {number}, {changes[number - 1]}"
+            wrong.append("\n    ".join([told, *left[:8]]))
+            print(wrong[-1], flush=True)
     print(f"{name}: {len(changes)} changes, killed before {len(numbers)}", flush=True)
     return wrong
 

@@ -24,6 +24,11 @@ QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
     *("verifier_quality.json", "verifier_quality.md", "confusion"),
     *("verdicts", "prefixes"),
 )
+OWNED = (
+    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png"),
+    *(f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl"),
+)
+"""Files of an evaluation; baselines have more of the last two."""
 
 
 def results(

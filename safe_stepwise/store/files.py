@@ -85,10 +85,10 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def remove_folder(path: Path) -> None:
     """Remove a folder, if it is there, so that it never exists in part."""
     gone = _half(path.with_name(f"{path.name}.gone"))
-    shutil.rmtree(gone, ignore_errors=True)
+    _remove(gone)
     with suppress(FileNotFoundError):
         path.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    _remove(gone)
 
 
 def is_half(path: Path) -> bool:

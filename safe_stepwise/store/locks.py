@@ -5,6 +5,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from safe_stepwise.errors import UserError
@@ -60,8 +61,9 @@ def _opened(folder: Path) -> int:
 
 
 def _put_in_order(folder: Path, owned: Sequence[str]) -> None:
-    halves = [path for path in folder.iterdir() if is_half(path)]
-    for path in _below(folder / name for name in owned):
+    halves = []
+    beside = filter(is_half, folder.iterdir())
+    for path in chain(beside, _below(folder / name for name in owned)):
         if path.is_symlink():
             raise UserError(
                 f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
