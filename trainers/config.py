@@ -169,10 +169,12 @@ def _flat(values: Any, where: str) -> dict[str, Any]:
         raise UserError(f"{where}: has to be a mapping of keys")
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[str(name)] = value
+        nested = isinstance(value, dict)
+        for inner, one in value.items() if nested else [("", value)]:
+            key = f"{name}.{inner}" if nested else str(name)
+            if key in flat:
+                raise UserError(f"{where}: {key}: is there twice")
+            flat[key] = one
     return flat
 
 
