@@ -3,7 +3,6 @@
 It goes to no repo: every artifact has a card of its own.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from safe_stepwise.store.names import (
     VERIFIER_STEPS,
     adapter_repo,
 )
+from safe_stepwise.store.parsing import read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def read_release(folder: Path, lock: Record) -> str:
 
     def record(path: str) -> Any:
         file = folder / path
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        return read_record(file, "make it anew") if file.is_file() else None
 
     builds = sorted((folder / DATASETS / VERIFIED / STATISTICS).glob("*.json"))
     headers = {
@@ -136,7 +136,7 @@ def read_release(folder: Path, lock: Record) -> str:
     }
     return release(
         lock,
-        [json.loads(build.read_text(encoding="utf-8")) for build in builds],
+        [read_record(build, "make it anew") for build in builds],
         record(f"{DATASETS}/{VERIFIER_STEPS}/{STEPS_RECORD}"),
         record(f"{ADAPTER}/training.json"),
         headers,

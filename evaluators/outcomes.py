@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from safe_stepwise.records import (
 )
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
@@ -65,10 +66,11 @@ class Outcome:
         return canonical_json(self)
 
     @classmethod
-    def from_json(cls, line: str) -> Outcome:
+    def from_json(cls, line: str | bytes) -> Outcome:
         """The outcome that a line holds; one of `NO_LINE` for a line that is none."""
-        content = _of_today(json.loads(line))
-        return cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
+        content = _of_today(parse_json(line))
+        found = cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
+        return shaped(found, cls, "the outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +88,19 @@ class QuestionRecord:
         return canonical_json(self)
 
     @classmethod
-    def from_json(cls, line: str) -> QuestionRecord:
+    def from_json(cls, line: str | bytes) -> QuestionRecord:
         """The question that a line holds; one of `NO_LINE` for a line that is none."""
-        content = json.loads(line)
+        content = parse_json(line)
         passages = tuple(map(passage_of, content["passages"]))
         references = tuple(content["references"])
-        return cls(**{**content, "references": references, "passages": passages})
+        found = cls(**{**content, "references": references, "passages": passages})
+        return shaped(found, cls, "the question")
 
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
-    """A trajectory from its JSON object."""
+    """A trajectory from its JSON object; one of `NO_LINE` for an object that is none."""
     attempts, asked = content["attempts"], content["stop_reason"] == OUT_OF_STEPS
-    return Trajectory(
+    found = Trajectory(
         **{
             **content,
             "steps": tuple(Step(**step) for step in content["steps"]),
@@ -107,6 +110,7 @@ def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
             ),
         }
     )
+    return shaped(found, Trajectory, "the trajectory")
 
 
 def read_outcomes(folder: Path) -> Iterator[Outcome]:
@@ -142,17 +146,15 @@ def reading(file: Path, number: int) -> Iterator[None]:
         ) from None
 
 
-def _lines(file: Path, read: Callable[[str], T]) -> Iterator[T]:
+def _lines(file: Path, read: Callable[[bytes], T]) -> Iterator[T]:
     try:
-        with file.open(encoding="utf-8", newline="\n") as lines:
+        with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 with reading(file, number):
                     found = read(line)
                 yield found
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}); {GIVE}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: is not UTF-8; make it anew") from None
 
 
 def _of_today(content: dict[str, Any]) -> dict[str, Any]:

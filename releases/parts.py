@@ -14,11 +14,25 @@ from typing import Any
 from releases.lock import read_lock
 from releases.manifest import Manifest
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically
-from safe_stepwise.store.names import ADAPTER, DATASETS, LOCK, README, REPORT, SPACE, VERIFIER_STEPS
+from safe_stepwise.store.names import (
+    ADAPTER,
+    DATASETS,
+    JOURNAL,
+    LOCK,
+    README,
+    REPORT,
+    SETS,
+    SPACE,
+    VERIFIER_STEPS,
+    WORK,
+)
 
 FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
 """What a release is made of, and locked."""
+HIDDEN = (WORK, JOURNAL, *(f".{name}.old" for name in SETS))
+"""What its parts keep at the top of those folders while it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,8 @@ def make(
 
     All are checked before the first is made. ``made_by`` says in the lock what made them,
     ``overview`` writes the README of the folder. Raises ``UserError`` for what a part can't do
-    without, and for a complete folder that differs from its lock.
+    without, for a complete folder that differs from its lock, and for links and hidden files that
+    are none of ours, which can't be released.
     """
     # An earlier run may have left out what this one is to make.
     if (output / LOCK).exists() and set(read_lock(output).get("skipped", [])) <= set(skip):
@@ -59,23 +74,37 @@ def make(
     for part in parts:
         if part.name not in skip:
             part.check()
-    made = [
-        Made(f"{part.name}: left out (--skip-training)") if part.name in skip else part.make()
-        for part in parts
-    ]
-    _forget_work(output)
+    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK)):
+        refuse_hidden(output, ours=HIDDEN)
+        made = [
+            Made(f"{part.name}: left out (--skip-training)") if part.name in skip else part.make()
+            for part in parts
+        ]
+        _forget_work(output)
+        refuse_hidden(output)
+        _lock(manifest, output, made, [p.name for p in parts if p.name in skip], made_by, overview)
+    said = (one.said for one in made)
+    return "\n\n".join([*filter(None, said), f"{output / README}\n{output / LOCK}"])
+
+
+def _lock(
+    manifest: Manifest,
+    output: Path,
+    made: Sequence[Made],
+    skipped: Sequence[str],
+    made_by: Mapping[str, Any],
+    overview: Callable[[Path, Mapping[str, Any]], str],
+) -> None:
     record = {
         "manifest": {"name": manifest.path.name, "sha256": manifest.sha256},
         "version": manifest.version,
         **made_by,
         "counts": {name: count for one in made for name, count in one.counts.items()},
-        "skipped": [part.name for part in parts if part.name in skip],
+        "skipped": skipped,
     }
     write_atomically(output / README, overview(output, record).encode())
     content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
     write_atomically(output / LOCK, f"{content}\n".encode())
-    said = (one.said for one in made)
-    return "\n\n".join([*filter(None, said), f"{output / README}\n{output / LOCK}"])
 
 
 def check(manifest: Manifest, output: Path) -> int:
@@ -132,11 +161,27 @@ def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
     return ["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"]
 
 
-def _forget_work(output: Path) -> None:
-    """Remove what parts kept, in hidden files and folders, to go on from."""
+def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
+    """Raise ``UserError`` for a hidden file or folder, which nobody would see being published.
+
+    ``ours`` may stand at the top of a release's folders.
+    """
     for folder in FOLDERS:
-        for work in (output / folder).glob(".*"):
-            shutil.rmtree(work) if work.is_dir() else work.unlink()
+        top = output / folder
+        for path in sorted(top.rglob(".*")):
+            kept = top / path.relative_to(top).parts[0]
+            if kept.name not in ours:
+                raise UserError(
+                    f"{path}: what is hidden is no part of a release; remove it and run the same "
+                    "command again"
+                )
+
+
+def _forget_work(output: Path) -> None:
+    """Remove what parts kept to go on from."""
+    for folder in FOLDERS:
+        shutil.rmtree(output / folder / WORK, ignore_errors=True)
+        (output / folder / JOURNAL).unlink(missing_ok=True)
 
 
 def _files(output: Path) -> Iterator[Path]:

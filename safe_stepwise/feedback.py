@@ -1,8 +1,9 @@
 """A verifier's verdict as JSON: the schema it is asked for, and the reader of what it replies.
 
 A verdict is one flat JSON object of strings, found as `store.replies` finds it; other keys are
-passed over. The label is compared exactly, after normalising its spelling. Refused rather than
-guessed at are verdicts that differ, a verdict that breaks off, a label outside the setting.
+passed over, and so are verdicts that stand in what the verifier was shown. The label is compared
+exactly, after normalising its spelling. Refused rather than guessed at are verdicts that differ, a
+verdict that breaks off, a label outside the setting.
 
 A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back
 unchanged, has a label of the taxonomy, a guidance that is not blank unless the label is
@@ -72,11 +73,13 @@ def format_feedback(feedback: Feedback) -> str:
     return json.dumps({name: getattr(feedback, name) for name in written}, ensure_ascii=False)
 
 
-def parse_feedback(text: str, incomplete_evidence: bool = False) -> Feedback:
+def parse_feedback(text: str, incomplete_evidence: bool = False, data: str = "") -> Feedback:
     """The one verdict that a reply holds; strings are kept as they are.
 
-    A missing guidance is read as empty with ``Correct``; a query is left out with any label but
-    ``Missing Evidence``. Raises FeedbackError, and nothing else, where there is no valid verdict.
+    ``data`` is what the request quoted: a verdict that stands in it is none. A missing guidance is
+    read as empty with ``Correct``; a query is left out with any label but ``Missing Evidence``.
+
+    Raises FeedbackError, and nothing else, where there is no valid verdict.
 
     >>> parse_feedback('Sure: {"Error Type": "correct", "diagnosis": "Yes.", "guidance": "",}')
     Feedback(error_type='Correct', diagnosis='Yes.', guidance='', query=None)
@@ -86,7 +89,7 @@ def parse_feedback(text: str, incomplete_evidence: bool = False) -> Feedback:
     """
     reply = read_reply(text)
     try:
-        verdicts = [_feedback(found) for found in reply.answers(*_FIELDS)]
+        verdicts = [_feedback(found) for found in reply.answers(*_FIELDS, data=data)]
     except ReplyError as error:
         raise FeedbackError(str(error).replace("the answer", "the verdict")) from None
     if not verdicts:

@@ -12,7 +12,7 @@ from pathlib import Path
 from safe_stepwise.engines import mock, openai, transformers, vllm
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, check
 from safe_stepwise.engines.weights import Model, read_models
 from safe_stepwise.errors import UserError
 
@@ -58,6 +58,22 @@ def open_engine(spec: str) -> Engine:
     return kind.open(rest)
 
 
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """`open_engine`, with a limit in seconds for each call to a server; picklable.
+
+    Other engines have none: they wait for this machine, not for a stranger.
+    """
+
+    timeout: float | None = None
+
+    def __call__(self, spec: str) -> Engine:
+        engine = open_engine(spec)
+        if self.timeout is not None and isinstance(engine, openai.OpenAIEngine):
+            engine.timeout = self.timeout
+        return engine
+
+
 def check_spec(spec: str) -> None:
     """Raise ``UserError`` for a spec that can't be read, though its extra may be missing here.
 
@@ -84,12 +100,13 @@ def _parts(spec: str) -> tuple[Kind, str]:
 
 @asynccontextmanager
 async def opened(
-    specs: Mapping[str, str], cache: str | Path | None = None
+    specs: Mapping[str, str], cache: str | Path | None = None, timeout: float | None = None
 ) -> AsyncIterator[Mapping[str, Client]]:
     """A client for each who has a spec; equal specs share an engine, all share one cache.
 
-    ``cache`` is the file of replies, if not the user's own. Raises ``UserError``, with the name of
-    who it concerns, for a spec that can't be read, and for an engine that can't work.
+    ``cache`` is the file of replies, if not the user's own, ``timeout`` that of `Opener`. Raises
+    ``UserError``, with the name of who it concerns, for a spec that can't be read, and for an
+    engine that can't work.
     """
     engines: dict[str, Engine] = {}
     replies: ResponseCache | None = None
@@ -97,8 +114,8 @@ async def opened(
         for who, spec in specs.items():
             try:
                 if spec not in engines:
-                    engines[spec] = open_engine(spec)
-                    await engines[spec].check()
+                    engines[spec] = Opener(timeout)(spec)
+                    await check(engines[spec])
             except UserError as error:
                 raise UserError(f"{who}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())

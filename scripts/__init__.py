@@ -3,7 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-for library in ("datasets", "ijson", "jinja2", "networkx", "sentencex", "tenacity", "tqdm", "yaml"):
+for library in ("datasets", "jinja2", "networkx", "sentencex", "tenacity", "tqdm", "yaml"):
     if find_spec(library) is None:
         print(
             f"error: {sys.executable} lacks {library}: run `make demo` once, then use "

@@ -26,7 +26,7 @@ from scripts.engine_options import add_engine_options, engine_of
 def main(arguments: Sequence[str]) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
-    teachers = known_teacher(options.teacher, options.cache, options.in_flight)
+    teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
     plan = Build(
         benchmark=one_of(options.benchmark, BENCHMARKS, "--benchmark"),
         source=options.input,

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     if plan.unverifiable and plan.refined:
         raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
-    teachers = known_teacher(options.teacher, options.cache, options.in_flight)
+    teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
     maker = known_maker(teachers, options.seed, unverifiable=options.unverifiable)
     client = client_of(maker)
     try:

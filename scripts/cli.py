@@ -10,10 +10,13 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from safe_stepwise.engines.client import IN_FLIGHT
+from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.terminal import guard_output, printable
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
+_DAY_S = 86_400
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,11 +42,12 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
     """
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    guard_output()
     try:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # in a file both go to, what was said before stands before
-        print("error:", " ".join(str(error).split()), file=sys.stderr)
+        print("error:", printable(str(error)), file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)
@@ -60,11 +64,13 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
 def add_model_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, in_flight: int = IN_FLIGHT
 ) -> None:
-    """How models are asked: where their replies are kept, how many requests are under way."""
+    """How models are asked: where replies are kept, how many requests wait, and for how long."""
     kept = "replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)"
     parser.add_argument("--cache", **FILE, help=kept)
     asked = f"requests under way at a time (default {in_flight})"
     parser.add_argument("--in-flight", **COUNT, default=in_flight, help=asked)
+    limit = f"for one call to a server, from first to last byte (default {TIMEOUT_S:g})"
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help=limit)
 
 
 def add_teacher(parser: argparse.ArgumentParser, simulated: str) -> None:
@@ -101,6 +107,15 @@ def price(text: str) -> float:
     return _number(text, sys.float_info.max, "an amount from 0 on")
 
 
+def seconds(text: str) -> float:
+    """An option's time, above 0 and of a day at most (for argparse)."""
+    what = f"a number of seconds, above 0 and up to {_DAY_S:,}"
+    number = _number(text, _DAY_S, what)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number
+
+
 def _number(text: str, most: float, what: str) -> float:
     try:
         number = float(text)
@@ -121,7 +136,7 @@ SEED: Mapping[str, Any] = {"type": int, "default": 0, "metavar": "N"}
 
 def warn(message: str) -> None:
     """Say on the error stream what stops nothing."""
-    print(f"note: {message}", file=sys.stderr)
+    print("note:", printable(message), file=sys.stderr)
 
 
 def cores() -> int:

@@ -3,7 +3,6 @@
 make demo          (or: python -m scripts.demo)
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from builders.synthetic import generate, parse_spec
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.lock import read_lock
 from releases.manifest import Manifest, read_manifest
+from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import FOLDER, command, cores, run
@@ -74,7 +74,7 @@ def forget_stale(manifest: Manifest, output: Path) -> None:
     made = read_lock(output)
     if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), manifest.sha256):
         (output / LOCK).unlink()
-        shutil.rmtree(output / DATASETS)
+        remove_folder(output / DATASETS)
 
 
 def truth(manifest: Manifest) -> dict[tuple[str, str], str]:

@@ -8,7 +8,6 @@ import argparse
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
@@ -22,10 +21,10 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
 from safe_stepwise.methods.running import AT_ONCE
-from safe_stepwise.open import open_engine
+from safe_stepwise.open import Opener
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
-from safe_stepwise.store.names import RESULTS, TEST, TRAJECTORIES
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
 from scripts.cli import COUNT, FILE, FOLDER, Parser, add_teacher_options, command, run, warn
 
 
@@ -46,19 +45,15 @@ def evaluated(options: Options) -> str:
     }
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
-    with locks.exclusive(options.output), closing(ResponseCache(file)) as cache:
-        try:
-            plan = options.plan(asked.questions, open_engine, corpus, cache, notes)
-            scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
-            return carry_out(
-                replace(plan, scoring=scoring),
-                lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
-                warn,
-            )
-        except OSError as error:
-            if locks.is_disk_full(error) or locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or options.output), error) from error
-            raise
+    owned = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
+    with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
+        plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
+        scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
+        return carry_out(
+            replace(plan, scoring=scoring),
+            lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
+            warn,
+        )
 
 
 def _questions(options: Options) -> Questions:

@@ -18,7 +18,7 @@ from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
-from safe_stepwise.open import open_engine
+from safe_stepwise.open import Opener, open_engine
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import TEST
 from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
@@ -40,6 +40,7 @@ class Options:
     max_tokens: int | None = None
     cache: Path | None = None
     in_flight: int = IN_FLIGHT
+    timeout: float | None = None
     seed: int = 0
 
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Measure and write; returns the summary, and raises as `main` does."""
-    specs = (options.verifier, *options.baseline)
+    specs, opener = (options.verifier, *options.baseline), Opener(options.timeout)
     for spec in specs:
         _check(spec, options.verified)
     folder, name, revision = find_steps(options.steps, options.split)
@@ -70,7 +71,7 @@ def evaluated(options: Options) -> str:
     ):
         made, spent = runs.ask(
             specs,
-            lambda spec: asking.Client(open_engine(spec), cache, options.in_flight, asking.TRIES),
+            lambda spec: asking.Client(opener(spec), cache, options.in_flight, asking.TRIES),
             asked,
         )
         made += runs.constants(step_set.majority(folder), asked)

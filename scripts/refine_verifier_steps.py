@@ -16,7 +16,7 @@ from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.loop import DEFAULT, Limits
-from safe_stepwise.open import open_engine
+from safe_stepwise.open import Opener
 from safe_stepwise.store.names import known_version
 from scripts.cli import (
     COUNT,
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
 def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Client:
     spec = getattr(options, name)
     try:
-        return Client(open_engine(spec), cache, options.in_flight)
+        return Client(Opener(options.timeout)(spec), cache, options.in_flight)
     except UserError as error:
         other = "; or use annotations, which needs no model" if name == "teacher" else ""
         raise UserError(f"--{name}: {error}{other}") from None

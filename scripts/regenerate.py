@@ -33,7 +33,9 @@ def main(arguments: Sequence[str]) -> None:
         speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
         print(dry_run(options.manifest, options.output, speed))
         return
-    how = {name: getattr(options, name) for name in ("cache", "in_flight", "skip_training")}
+    how = {
+        name: getattr(options, name) for name in ("cache", "in_flight", "timeout", "skip_training")
+    }
     try:
         print(regenerate(options.manifest, options.output, **how, **engine_of(options)))
     except Submitted as message:
@@ -41,7 +43,12 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def regenerate(
-    manifest_file: Path, output: Path, *, cache: Path | None = None, **options: Any
+    manifest_file: Path,
+    output: Path,
+    *,
+    cache: Path | None = None,
+    timeout: float | None = None,
+    **options: Any,
 ) -> str:
     """Make the release under ``output``, or check it; ``options`` are those of `released`.
 
@@ -49,8 +56,8 @@ def regenerate(
     folder that differs from its lock; ``Submitted`` as `released`.
     """
     manifest = read_manifest(manifest_file, KNOWN)
-    others = model_parts(manifest, output, cache, evaluated)
-    return released(manifest, output, others, cache=cache, **options)
+    others = model_parts(manifest, output, cache, evaluated, timeout)
+    return released(manifest, output, others, cache=cache, timeout=timeout, **options)
 
 
 def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:

@@ -42,6 +42,7 @@ def released(
     skip_training: bool = False,
     cache: Path | None = None,
     in_flight: int = IN_FLIGHT,
+    timeout: float | None = None,
     **engine: Any,
 ) -> str:
     """Make a release or check a complete one; returns what there is to say.
@@ -50,7 +51,7 @@ def released(
     where it runs. Raises ``UserError`` as `parts.make` does, and ``Submitted`` when one of the
     builds was only handed to a scheduler.
     """
-    teachers = partial(known_teacher, cache=cache, in_flight=in_flight)
+    teachers = partial(known_teacher, cache=cache, in_flight=in_flight, timeout=timeout)
     plans = build_plans(manifest, output / DATASETS, teachers)
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []

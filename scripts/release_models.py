@@ -31,19 +31,24 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def model_parts(
-    manifest: Manifest, output: Path, cache: Path | None, evaluate: Callable[[Options], str]
+    manifest: Manifest,
+    output: Path,
+    cache: Path | None,
+    evaluate: Callable[[Options], str],
+    timeout: float | None = None,
 ) -> list[Part]:
     """The parts that a manifest names beside the datasets; they go on from replies in ``cache``.
 
-    ``evaluate`` carries an evaluation out, and returns what there is to say.
+    ``evaluate`` carries an evaluation out, and returns what there is to say; ``timeout`` is how
+    long, in seconds, a call to a server may take.
     """
     parts = [Part("space", partial(copy_space, CHECKOUT, output))]
     if (adapter := manifest.adapter) is not None:
         recipe = recipe_of(adapter, output)
-        make = partial(_adapter, manifest, adapter, recipe, output, cache)
+        make = partial(_adapter, manifest, adapter, recipe, output, cache, timeout)
         parts.append(Part("adapter", make, partial(_check_training, recipe)))
     if (entry := manifest.evaluation) is not None:
-        make = partial(_evaluation, entry, manifest.seed, output, cache, evaluate)
+        make = partial(_evaluation, entry, manifest.seed, output, cache, evaluate, timeout)
         parts.append(Part("evaluation", make))
     return parts
 
@@ -61,14 +66,21 @@ def _check_training(recipe: Recipe) -> None:
 
 
 def _adapter(
-    manifest: Manifest, entry: AdapterEntry, recipe: Recipe, output: Path, cache: Path | None
+    manifest: Manifest,
+    entry: AdapterEntry,
+    recipe: Recipe,
+    output: Path,
+    cache: Path | None,
+    timeout: float | None,
 ) -> Made:
     """Train the adapter or go on training it, measure it if that is asked for, write its card."""
     record, folder = train(recipe, resume=True, warn=warn), output / ADAPTER
     quality = None
     if entry.verifier is not None:
         spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
-        options = evaluate_verifier.Options(str(output / DATASETS), spec, place, cache=cache)
+        options = evaluate_verifier.Options(
+            str(output / DATASETS), spec, place, cache=cache, timeout=timeout
+        )
         print(evaluate_verifier.evaluated(options))
         quality = read_json(place / "verifier_quality.json")
     text = card(
@@ -90,6 +102,7 @@ def _evaluation(
     output: Path,
     cache: Path | None,
     evaluate: Callable[[Options], str],
+    timeout: float | None,
 ) -> Made:
     """The loop over the evaluation samples."""
     adapter = str(output / ADAPTER)
@@ -107,5 +120,6 @@ def _evaluation(
         limit=entry.limit,
         seed=seed,
         cache=cache,
+        timeout=timeout,
     )
     return Made(evaluate(options))

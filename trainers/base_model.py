@@ -6,7 +6,6 @@ bfloat16 safetensors in the user's cache folder.
 """
 
 import os
-import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Model, Weights, digest, find_model, loading
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import whole_folder
 from trainers.config import Recipe
 
 PACKAGE = "package:"
@@ -94,12 +94,8 @@ def _packaged(package: str) -> tuple[Weights, str]:
     name = files[0].stem.partition(".")[0]
     folder = cache / "safe-stepwise" / "models" / digest(source)[:16] / name
     if not folder.is_dir():
-        half = folder.with_name(f".{name}.{os.getpid()}")
-        _convert(files[0], half)
-        try:
-            half.rename(folder)
-        except OSError:  # another process was first
-            shutil.rmtree(half)
+        with whole_folder(folder) as half:
+            _convert(files[0], half)
     try:
         release = version(package)
     except PackageNotFoundError:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.parsing import read_record
 
 MARK = "complete.json"
 
@@ -36,7 +38,7 @@ def is_complete(checkpoint: Path) -> bool:
     try:
         sizes = read_mark(checkpoint)["files"]
         return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (UserError, OSError, KeyError, AttributeError):
         return False
 
 
@@ -56,9 +58,8 @@ def clear(folder: Path, after: Path | None) -> list[str]:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file of ours."""
-    value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return value
+    """A JSON object from a file of ours; ``UserError`` if it holds something else."""
+    return read_record(file, "remove it, and what was made with it, to start again")
 
 
 def write_json(file: Path, value: Any) -> None:

@@ -1,11 +1,11 @@
 """The adapter: LoRA on all linear modules (SAFE v1, section A.2), kept and published in float32."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.weights import Weights, loading
+from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
 from trainers.config import Recipe
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -51,9 +51,8 @@ def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
     # The vocabulary is not trained, and looking whether it grew would ask the Hub.
     model.save_pretrained(str(staged), save_embedding_layers=False)
     for name in (WEIGHTS, CONFIG):
-        half = recipe.output / f".{name}.{os.getpid()}"
-        shutil.copyfile(staged / name, half)  # safetensors writes files that others can't read
-        os.replace(half, recipe.output / name)
+        # Not moved: safetensors writes files that others can't read.
+        copy_file(staged / name, recipe.output / name)
     shutil.rmtree(staged)
 
 
@@ -73,9 +72,8 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
     with loading(adapter, f"cannot be merged into {base}"):
         model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **where)
         merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    half = folder.with_name(f".{folder.name}.{os.getpid()}")
     dtype = AutoConfig.from_pretrained(base.place, **where).dtype
-    merged.to(dtype or torch.float32).save_pretrained(half)
-    AutoTokenizer.from_pretrained(base.place, **where).save_pretrained(half)
-    shutil.rmtree(folder, ignore_errors=True)
-    half.rename(folder)
+    with whole_folder(folder) as half:
+        merged.to(dtype or torch.float32).save_pretrained(half)
+        AutoTokenizer.from_pretrained(base.place, **where).save_pretrained(half)
+        remove_folder(folder)

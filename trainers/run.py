@@ -15,6 +15,7 @@ from typing import Any
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
+from safe_stepwise.store.names import WORK
 from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
@@ -26,6 +27,8 @@ from trainers.sft import dataset, sft_arguments, sft_trainer
 
 LOG = "log.jsonl"
 RUN = "run.json"
+OWNED = (WORK, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
+"""All that a run writes into its output."""
 
 
 def train(
@@ -56,8 +59,8 @@ def train(
     abouts = (data.source.about, *(one.source.about for one in data.joined))
     if first and {about.get("prompt_sha256", prompts) for about in abouts} != {prompts}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
-    with locks.exclusive(recipe.output, "run") if first else nullcontext():
-        work = recipe.output / ".work" / "training"
+    with locks.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
+        work = recipe.output / WORK / "training"
         if first:
             _begin(recipe, work, record.identity_of(recipe, weights, data))
         known = record.trained_on(recipe, weights, origin, data, prompts)

@@ -16,14 +16,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from builders.benchmarks import columns
+from builders.benchmarks.elements import WHITE, elements
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.parsing import parse_json
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
-_WHITE = b" \t\r\n"
-_PARQUET_BATCH = 256
+_WHITE = WHITE.encode()
+LONGEST_ROW = 4 * 2**20
+"""Bytes of a row's JSON; the longest of the benchmarks has not one hundredth of it."""
 
 
 class RawRow(NamedTuple):
@@ -72,22 +76,26 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
-    """The row as an object. Raises RowError for bad JSON, bad UTF-8, or another JSON type.
+    """The row as an object.
+
+    Raises RowError for bad JSON, bad UTF-8, another JSON type, or more than `LONGEST_ROW` bytes.
 
     >>> decode(RawRow("dev.jsonl:1", '{"id": "a"}'))
     {'id': 'a'}
     """
     if not isinstance(row.payload, str):
         return row.payload
+    if len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
+        raise RowError(f"longer than {LONGEST_ROW:,} bytes")
     try:
         row.payload.encode("utf-8")
-        value = json.loads(row.payload)
+        value = parse_json(row.payload)
     except UnicodeEncodeError as error:
         raise RowError(f"not UTF-8 at column {error.start + 1}") from error
     except json.JSONDecodeError as error:
         # json numbers lines within the payload, which is one line of the file.
         raise RowError(f"bad JSON at column {error.colno}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RowError(f"bad JSON: {error}") from error
     if not isinstance(value, dict):
         raise RowError("not a JSON object: a row is an object with named fields")
@@ -128,7 +136,7 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
     hub = _hub_source(source)
     if hub is not None:
         rows = stream(hub, split)
-        return (RawRow(f"{source}[{index}]", row) for index, row in enumerate(rows))
+        return (RawRow(f"{source}[{index}]", columns.plain(row)) for index, row in enumerate(rows))
     return _file_rows(Path(source))
 
 
@@ -185,8 +193,8 @@ def _first_byte(file: BinaryIO, start: int) -> bytes:
 
 
 def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
-    for number, raw in enumerate(file, 1):
-        line = raw.rstrip(_WHITE)
+    for number, raw in enumerate(_lines(file), 1):
+        line = raw if len(raw) > LONGEST_ROW else raw.rstrip(_WHITE)
         if number == 1 and line == b"{":
             raise UserError(
                 f"{path} is one JSON object over many lines: give an array of rows, or a row a line"
@@ -196,38 +204,38 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
             yield RawRow(f"{path.name}:{number}", line.decode("utf-8", "surrogateescape"))
 
 
-def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
-    import ijson
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines; of one that is too long for a row only enough to see that it is."""
+    most = LONGEST_ROW + 1
+    while line := file.readline(most):
+        rest = line
+        while len(rest) == most and not rest.endswith(b"\n"):
+            rest = file.readline(most)
+        yield line
 
+
+def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     number = 0
     try:
-        for element in ijson.items(file, "item", use_float=True):
-            payload = element if isinstance(element, dict) else json.dumps(element)
-            yield RawRow(f"{path.name}[{number}]", payload)
+        for element in elements(file, LONGEST_ROW):
+            yield RawRow(f"{path.name}[{number}]", element)
             number += 1
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        raise UserError(_array_damage(path, number, error)) from error
-
-
-def _array_damage(path: Path, number: int, error: Exception) -> str:
-    reason = error.args[0] if error.args else ""
-    reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(error)
-    reason = reason.removeprefix("b'").replace("\\n", "\n").strip().partition("\n")[0]
-    size = path.stat().st_size
-    return f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}"
+    except ValueError as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+        size = path.stat().st_size
+        raise UserError(
+            f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}"
+        ) from error
 
 
 def _parquet_rows(path: Path) -> Iterator[RawRow]:
     import pyarrow
-    import pyarrow.parquet
 
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
-                for row in batch.to_pylist():
-                    yield RawRow(f"{path.name}[{number}]", row)
-                    number += 1
+        for row in columns.rows(path):
+            yield RawRow(f"{path.name}[{number}]", row)
+            number += 1
     except pyarrow.ArrowException as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number} or after: {reason}") from error

@@ -18,6 +18,7 @@ from safe_stepwise.records import Label, Question, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
+from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
@@ -133,7 +134,7 @@ def read_rows(path: Path, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
     for part in read_shard(path).to_pylist():
         if ids.isdisjoint(part["ids"]):
             continue
-        content = json.loads(part["content"])
+        content = parse_json(part["content"])
         questions = [question_of(question) for question in content["questions"]]
         for id_, row in zip(part["ids"], content["rows"], strict=True):
             if id_ in ids:

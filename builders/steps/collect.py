@@ -25,7 +25,7 @@ from builders.work.executors import Executor, Standing, results
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, WORK
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 MAX_LENGTH = 8192
@@ -57,7 +57,7 @@ class StepsBuild:
     @property
     def work(self) -> Path:
         """Where unfinished work lies."""
-        return self.output / ".work" / "verifier-steps"
+        return self.output / WORK / "verifier-steps"
 
 
 @dataclass(slots=True)

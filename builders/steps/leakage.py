@@ -95,7 +95,8 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: i
         if size <= wanted:
             taken.append(number)
             wanted -= size
-    rest = [number for number in range(len(sizes)) if number not in set(taken)]
+    inside = set(taken)
+    rest = [number for number in range(len(sizes)) if number not in inside]
     if wanted and len(rest) > 1:
         taken.append(min(rest, key=lambda number: (sizes[number], number)))
     return taken

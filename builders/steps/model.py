@@ -218,9 +218,10 @@ class _Asking:
         return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
 
     async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Feedback, ...]]:
-        reply = await self._ask(trajectory_request(self.question, label))
+        request = trajectory_request(self.question, label)
+        reply = await self._ask(request)
         try:
-            written, kind = read_trajectory(reply.text)
+            written, kind = read_trajectory(reply.text, prompts.data_of(request))
         except UnreadableReply as error:
             raise self._unreadable(error, reply) from None
         self.replies[kind] += 1
@@ -243,9 +244,10 @@ class _Asking:
         return StepRow(q, previous, step, feedback, INJECTED, self.maker.name)
 
     async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
-        reply = await self._ask(injection_request(self.question, steps, target))
+        request = injection_request(self.question, steps, target)
+        reply = await self._ask(request)
         try:
-            said = read_injection(reply.text)
+            said = read_injection(reply.text, prompts.data_of(request))
         except UnreadableReply as error:
             raise self._unreadable(error, reply) from None
         except StepRefused as error:

@@ -5,25 +5,30 @@ import heapq
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.verified.features import SPLITS
+from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
+from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.shapes import shaped
 
 NONE = NOISE_TYPES.index("none")
 Row = dict[str, Any]
@@ -71,6 +76,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
                 f"{found}: statistics of another version of this program (no {lacking[0]} in one); "
                 "build the questions anew with python -m scripts.build_verified"
             )
+        _check_build(found, build)
         if build["version"] != version:
             raise UserError(
                 f"{found}: is version {build['version']}, but this build is {version}; add "
@@ -94,13 +100,11 @@ def rows(
     """
     files = parquet_files(verified.folder, benchmark + LABELED, split)
     drawn = None if pool is None else _drawn(files, pool, seed, unverifiable)
+    sound, wanted = partial(_sound, benchmark=benchmark, split=split), _wanted(unverifiable)
     for file in files:
-        with pq.ParquetFile(file) as content:
-            for batch in content.iter_batches(batch_size=200):
-                kept = batch.filter(_wanted(batch, unverifiable))
-                for row in kept.to_pylist():
-                    if drawn is None or row["id"] in drawn:
-                        yield row
+        for row in read_rows(file, sound, wanted=wanted):
+            if drawn is None or row["id"] in drawn:
+                yield row
 
 
 def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
@@ -113,8 +117,7 @@ def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
     """The questions of every benchmark's evaluation sample."""
     for benchmark in dict.fromkeys(build["benchmark"] for build in verified.builds):
         for file in parquet_files(verified.folder, benchmark + EVAL):
-            for row in pq.read_table(file).to_pylist():
-                yield question_of(row, benchmark=benchmark, split=VALIDATION)
+            yield from read_rows(file, partial(_question, benchmark=benchmark, split=VALIDATION))
 
 
 def near_evaluation(verified: VerifiedSet) -> Callable[[str, str, Row], bool]:
@@ -154,16 +157,43 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
 
 def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> set[str]:
     ids: list[str] = []
+    columns, wanted = ["id", "noise_type", "unverifiable"], _wanted(unverifiable)
     for file in files:
-        table = pq.read_table(file, columns=["id", "noise_type", "unverifiable"])
-        ids += table.filter(_wanted(table, unverifiable)).column("id").to_pylist()
+        ids += read_rows(file, lambda row: shaped(row["id"], str, "id"), columns, wanted)
     return set(heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_)))
 
 
-def _wanted(rows: Any, unverifiable: bool) -> Any:
+def _wanted(unverifiable: bool) -> Callable[[Any], Any]:
+    """Says of a batch which of its rows are verified, or unverifiable."""
     if unverifiable:
-        return rows.column("unverifiable")
-    return pc.equal(rows.column("noise_type"), NONE)
+        return lambda batch: batch.column("unverifiable")
+    return lambda batch: pc.equal(batch.column("noise_type"), NONE)
+
+
+def _question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
+    found = question_of(row, benchmark=benchmark, split=split)
+    return shaped(found, Question, "the question")
+
+
+def _sound(row: Row, benchmark: str, split: str) -> Row:
+    """The row, if it holds a question and a label."""
+    _question(row, benchmark, split)
+    shaped(label_of(row), Label, "the label")
+    return row
+
+
+def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a record that says something else than it should of itself."""
+    kinds = get_type_hints(Statistics)
+    try:
+        for name in kinds.keys() & {*OF_A_BUILD, "unverifiable"}:
+            shaped(build[name], kinds[name], name)
+    except (ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder}: statistics that cannot be read ({error}); build the questions anew with "
+            "python -m scripts.build_verified"
+        ) from None
+    one_of(build["benchmark"], BENCHMARKS, f"{folder}: the benchmark")
 
 
 def _check_columns(folder: Path) -> None:

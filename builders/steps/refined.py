@@ -1,7 +1,6 @@
 """``refined.jsonl``: the rows of refinement, written by one command and read by another."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from builders.steps.rows import StepRow, row_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of, question_row
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.shapes import shaped
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
@@ -47,9 +48,9 @@ def read_refined(path: Path) -> list[StepRow]:
         if not line and number == len(lines):
             break
         try:
-            row = _row_of(json.loads(line))
+            row = shaped(_row_of(parse_json(line)), StepRow, "the row")
             check_row(row)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise UserError(
                 f"{path}, line {number}: is no refined row ({reason}); make the file anew with "
@@ -68,7 +69,7 @@ def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
         return None
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     try:
-        record = json.loads((file.parent / STATISTICS).read_bytes())
+        record = parse_json((file.parent / STATISTICS).read_bytes())
         simulated = bool(record["simulated"])
     except (OSError, ValueError, KeyError, TypeError):
         simulated = None

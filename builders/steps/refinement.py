@@ -17,8 +17,9 @@ from builders.steps.mining import Case, Mined, Refinement, in_turn, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
@@ -74,7 +75,7 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    with locks.exclusive(plan.output):
+    with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
         kept = [one for one in made if isinstance(one, StepRow)]
@@ -94,7 +95,7 @@ async def _work(
     clients = [client for client in (generator, verifier, teacher) if client is not None]
     try:
         for client in clients:
-            await client.engine.check()
+            await check(client.engine)
         mined = await mine(plan, verified, generator, verifier)
         return mined, await _relabelled(mined.cases, teacher, plan.rows)
     finally:
@@ -139,7 +140,7 @@ async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
     asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
-    return parse_feedback((await teacher.ask(asked)).text)
+    return parse_feedback((await teacher.ask(asked)).text, data=prompts.data_of(asked))
 
 
 def _refused(case: Case, reason: str) -> Refused:

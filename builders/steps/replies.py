@@ -17,7 +17,8 @@ from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Step
 from safe_stepwise.steps import StepError, format_step, parse_step
-from safe_stepwise.store.replies import Reply, ReplyError, plain_key, read_reply
+from safe_stepwise.store.planted import is_planted
+from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, plain_key, read_reply
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 MOST_STEPS = 20
@@ -55,16 +56,22 @@ class StepRefused(Exception):
     """A step or its remarks that are not kept; the message is the reason."""
 
 
-def read_trajectory(text: str) -> tuple[tuple[str, ...], ReplyClass]:
+def read_trajectory(text: str, data: str = "") -> tuple[tuple[str, ...], ReplyClass]:
     """The steps of a reply as written; raises `UnreadableReply`.
+
+    ``data`` is what the request quoted: steps that stand in it together are none.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
     (('Step 1: Oru. (Logical)',), 'salvaged')
     """
     reply = read_reply(text)
+    if reply.is_too_long:
+        raise UnreadableReply(TOO_LONG)
     broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
     found = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
     written = [steps for value in found if (steps := _steps(value)) is not None]
+    if any(is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written):
+        raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
         lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
         if lines:
@@ -96,8 +103,10 @@ def as_trajectory(written: Sequence[str]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def read_injection(text: str) -> Injection:
+def read_injection(text: str, data: str = "") -> Injection:
     """The step, diagnosis and guidance of a reply.
+
+    ``data`` is what the request quoted: remarks that stand in it are none.
 
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
@@ -106,7 +115,7 @@ def read_injection(text: str) -> Injection:
     """
     reply = read_reply(text)
     try:
-        found = reply.answers("step", "diagnosis", "guidance")
+        found = reply.answers("step", "diagnosis", "guidance", data=data)
     except ReplyError as error:
         raise UnreadableReply(str(error)) from None
     if not found:

@@ -57,8 +57,9 @@ def _dates(question: Question, value: str) -> Iterator[str]:
     date = as_date(value)
     assert date is not None
     for page in question.passages:
-        for found in dates_in(page.text):
-            written = page.text[found.start : found.end]
+        text = page.text
+        for found in dates_in(text):
+            written = text[found.start : found.end]
             alike = bool(found.day) == bool(date.day) and found.year
             if alike and not found.agrees(date):
                 yield written

@@ -5,7 +5,6 @@ accumulate: a build replaces its own benchmark and split and keeps the rest.
 """
 
 import functools
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +37,8 @@ from safe_stepwise.store.names import (
     VALIDATION,
     VERIFIED,
 )
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.shapes import shaped
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
@@ -63,7 +64,8 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     def verified() -> str:
         return f"{done.standing.done} rows verified"
 
-    with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified):
+    with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified, Statistics):
+        kept = _rejects_of_others(plan)
         source = source_of(plan)
         collect(plan, done)
         release = publishing.new_release(plan.work)
@@ -71,7 +73,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         _refuse_unjudged(plan, done, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
-        _publish(plan, release)
+        _publish(plan, release, kept)
     return statistics
 
 
@@ -94,11 +96,12 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
     )
 
 
-def _publish(plan: Build, release: Path) -> None:
+def _publish(plan: Build, release: Path, rejects: Sequence[bytes]) -> None:
     """Everything is written: put it in place, and only then forget the work."""
     for name in DATASETS:
         publishing.swap_in(release / name / "merged", plan.output / name)
-    _publish_rejects(plan)
+    new = (plan.work / REJECTS).read_bytes()
+    publishing.publish_lines(plan.output / REJECTS, b"".join([*rejects, new]))
     shutil.rmtree(release)
     if not plan.keep_work:
         publishing.forget(plan.work)
@@ -229,11 +232,23 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
     )
 
 
-def _publish_rejects(plan: Build) -> None:
-    """Put this build's rejects in the place of those of an earlier build of the same split."""
-    target, ours = plan.output / REJECTS, (plan.benchmark, plan.split)
-    lines = target.read_bytes().splitlines(keepends=True) if target.exists() else []
-    records = [(line, json.loads(line)) for line in lines]
-    others = [line for line, row in records if (row["benchmark"], row["split"]) != ours]
-    new = (plan.work / REJECTS).read_bytes()
-    publishing.publish_lines(target, b"".join([*others, new]))
+def _rejects_of_others(plan: Build) -> list[bytes]:
+    """The lines of ``rejects.jsonl`` that are not of this benchmark and split, which stay.
+
+    Raises ``UserError`` for a line that does not say what it is of.
+    """
+    file, kept = plan.output / REJECTS, []
+    lines = file.read_bytes().split(b"\n") if file.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line and number == len(lines):
+            break
+        try:
+            row = shaped(parse_json(line), Mapping[str, Any])
+            ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
+        except (ValueError, KeyError) as error:
+            raise UserError(
+                f"{file}:{number}: is no rejected row ({error}); mend the line or remove it"
+            ) from None
+        if not ours:
+            kept.append(line + b"\n")
+    return kept

@@ -19,7 +19,7 @@ from builders.work.ranks import Work
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.names import REJECTS
+from safe_stepwise.store.names import REJECTS, WORK
 
 EVALUATION_SIZE = 1_000
 
@@ -52,7 +52,7 @@ class Build:
     @property
     def work(self) -> Path:
         """Where unfinished work lies."""
-        return self.output / ".work" / f"{self.benchmark}-{self.split}"
+        return self.output / WORK / f"{self.benchmark}-{self.split}"
 
 
 @dataclass(slots=True)
@@ -178,6 +178,6 @@ def _line(plan: Build, reject: Reject) -> bytes:
         raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
     told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
     record = {"benchmark": plan.benchmark, "split": plan.split, **told}
-    line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
     # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
     return line.encode("utf-8", "backslashreplace")

@@ -15,11 +15,10 @@ as the sample is; others are taken as they are.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
-
-import pyarrow.parquet as pq
 
 from builders import synthetic
 from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
@@ -33,6 +32,8 @@ from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
+from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.shapes import shaped
 
 _AT_ONCE = 200
 """Rows that are read at a time."""
@@ -152,13 +153,18 @@ def _of_folder(
     questions: list[Question] = []
     digest = hashlib.sha256()
     for name in chosen:
-        rows = (row for file in there[name] for row in pq.read_table(file).to_pylist())
-        for row in islice(rows, limit):
-            cut = row if split == TEST else with_ten_passages(row, seed)
-            questions.append(codec.question_of(cut, benchmark=name, split=_split_of(split)))
+        found = partial(_published, benchmark=name, split=split, seed=seed)
+        rows = chain.from_iterable(read_rows(file, found) for file in there[name])
+        questions += islice(rows, limit)
         for file in there[name]:
             digest.update(file.read_bytes())
     return Questions(tuple(questions), VERIFIED, digest.hexdigest(), split)
+
+
+def _published(row: dict[str, Any], benchmark: str, split: str, seed: int) -> Question:
+    cut = row if split == TEST else with_ten_passages(row, seed)
+    found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
+    return shaped(found, Question, "the question")
 
 
 def _config(benchmark: str, split: str) -> str:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from builders.benchmarks import parse_row
 from builders.benchmarks.sources import chunks, decode
@@ -19,8 +19,11 @@ from safe_stepwise.records import Label, Question
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELED, VERIFIED
+from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.shapes import shaped
 
 Labelled = tuple[Question, Label]
+T = TypeVar("T")
 Key = tuple[str, str]
 """Benchmark and id of a question."""
 
@@ -44,15 +47,15 @@ def annotated(asked: Mapping[Key, Question], folder: Path) -> dict[Key, Question
     `build_verified` wrote it, its passages in the order of the steps' rows. Raises ``UserError``
     for a folder that is no verified set, or not the one that the steps were made of.
     """
-    known: dict[Key, dict[str, Any]] = {}
+    known: dict[Key, Question] = {}
     for benchmark in dict.fromkeys(benchmark for benchmark, _ in asked):
         ids = [id_ for name, id_ in asked if name == benchmark]
         dataset = dataset_folder(folder, VERIFIED)
         files = parquet_files(dataset, benchmark + LABELED) if dataset else []
         if not files:
             raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
-        for row in _rows(files, ids):
-            known.setdefault((benchmark, row["id"]), row)  # as the steps were made: train's first
+        for found in _read(files, partial(_question, benchmark=benchmark), ids):
+            known.setdefault((benchmark, found.id), found)  # as the steps were made: train's first
     for benchmark, id_ in asked:
         if (benchmark, id_) not in known:
             raise UserError(
@@ -85,9 +88,8 @@ def verified_rows(
                 yield question, asyncio.run(verify(question, teacher))
 
 
-def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Question:
+def _annotated(question: Question, whole: Question, folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    whole = question_of(row, benchmark=question.benchmark, split="")
     left = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
     shown = [(p.title, p.text) for p in question.passages]
     if not set(shown) <= set(left) or whole.question != question.question:
@@ -107,22 +109,29 @@ def _annotated(question: Question, row: Mapping[str, Any], folder: Path) -> Ques
 
 
 def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
-    for row in _rows(files):
-        yield question_of(row, benchmark=benchmark, split=""), label_of(row)
+    return _read(
+        files, lambda row: (_question(row, benchmark), shaped(label_of(row), Label, "the label"))
+    )
+
+
+def _question(row: Mapping[str, Any], benchmark: str) -> Question:
+    return shaped(question_of(row, benchmark=benchmark, split=""), Question, "the question")
+
+
+def _read(
+    files: Iterable[Path], read: Callable[[Mapping[str, Any]], T], ids: Iterable[str] | None = None
+) -> Iterator[T]:
+    """What ``read`` makes of the rows with these ids, or of all."""
+    known = None if ids is None else pa.array(ids, pa.string())
+
+    def wanted(batch: Any) -> Any:
+        return pc.is_in(batch.column("id"), value_set=known)
+
+    for file in files:
+        yield from read_rows(file, read, wanted=None if known is None else wanted)
 
 
 def _absent(folder: Path, what: str) -> UserError:
     return UserError(
         f"{folder}: no {what} in it; give the --output of build_verified or regenerate"
     )
-
-
-def _rows(files: Iterable[Path], ids: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
-    wanted = None if ids is None else pa.array(ids, pa.string())
-    # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
-    for path in files:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1_000, use_threads=False):
-                if wanted is not None:
-                    batch = batch.filter(pc.is_in(batch.column("id"), value_set=wanted))
-                yield from batch.to_pylist()

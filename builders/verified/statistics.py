@@ -68,9 +68,10 @@ class Statistics:
     license: str
     homepage: str
     citation: str
-    caveat: str
     libraries: Mapping[str, str]
     code_sha256: str
+    caveat: str = ""
+    """Builds of before have none."""
 
     def __post_init__(self) -> None:
         parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

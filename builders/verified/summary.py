@@ -14,7 +14,7 @@ from safe_stepwise.store.tables import table
 def replaced(plan: Build) -> str:
     """What another source, limit or teacher made in the place of this build; empty if nothing."""
     dataset = plan.output / VERIFIED
-    for made in read_statistics(dataset) if os.access(dataset, os.R_OK) else ():
+    for made in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
         if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
             before = (made["source"]["digest"], made["limit"], made["teacher"])
             if before != (source_of(plan).digest, plan.limit, plan.teacher.name):

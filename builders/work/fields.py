@@ -4,11 +4,14 @@ Benchmarks travel in several shapes. The original files hold lists of lists or o
 copies hold one list a column, or the whole value as a JSON string. ``records`` reads them all.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.errors import RowError
+from safe_stepwise.store.parsing import parse_json
+
+NO_JSON = "not in JSON"
+"""The one name of an object that stands for a value of a type which JSON lacks, and says which."""
 
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
@@ -122,8 +125,8 @@ def _transposed(
 
 def _json(value: str, what: str) -> Any:
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
+        return parse_json(value)
+    except ValueError as error:
         raise RowError(f"{what} is a string that isn't JSON") from error
 
 
@@ -137,5 +140,7 @@ def _kind(value: Any) -> str:
         return "null"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
+    if isinstance(value, Mapping) and list(value) == [NO_JSON]:
+        return f"of type {value[NO_JSON]}"
     names = {str: "a string", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "an object")

@@ -5,14 +5,15 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import STATISTICS
+from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, WORK
+from safe_stepwise.store.parsing import read_record
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -22,10 +23,18 @@ Card = Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], Mapping[str, by
 """README and images by file name, from the records of a dataset and its ``dataset_info``."""
 
 
-def read_statistics(dataset: Path) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """What any record has, of whatever version."""
+
+    version: str
+
+
+def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]]:
     """The statistics of every build in a dataset folder, by file name; none if it is not there.
 
-    Raises ``UserError`` for a folder that holds something else than a dataset of ours.
+    Raises ``UserError`` for a folder that holds something else than a dataset of ours, and for a
+    record that lacks what ``kind`` has.
     """
     if not dataset.exists():
         return []
@@ -37,17 +46,18 @@ def read_statistics(dataset: Path) -> list[dict[str, Any]]:
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); "
             "choose another --output"
         )
-    return [_read_json(file) for file in files]
+    return [read_record(file, "choose another --output", kind) for file in files]
 
 
-def check_version(dataset: Path, version: str) -> None:
-    """Raise ``UserError`` if the folder holds a build of another version."""
+def check_version(dataset: Path, version: str, kind: Any = Versioned) -> None:
+    """Raise ``UserError`` if the folder holds a build of another version, or none of its kind."""
     for build in read_statistics(dataset):
         if build["version"] != version:
             raise UserError(
                 f"{dataset}: holds version {build['version']}, but this build is {version}; choose "
                 f"another --output, or continue it with --version {build['version']}"
             )
+    read_statistics(dataset, kind)
 
 
 def link_tree(source: Path, target: Path) -> None:
@@ -79,17 +89,23 @@ def recover(final: Path) -> None:
 
 @contextmanager
 def building(
-    output: Path, datasets: Sequence[str], version: str, work: Path, done: Callable[[], str]
+    output: Path,
+    datasets: Sequence[str],
+    version: str,
+    work: Path,
+    done: Callable[[], str],
+    kind: Any = Versioned,
 ) -> Iterator[None]:
     """Hold the output folder while its datasets are built in ``work``, and mend what a crash left.
 
-    Raises ``UserError`` for a folder that cannot be written or holds another version, and for a
-    full disk, with what is ``done``.
+    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or
+    records that lack what ``kind`` has, and for a full disk, with what is ``done``.
     """
-    with locks.exclusive(output):
+    hidden = (WORK, *(_old(output / name).name for name in datasets))
+    with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED)):
         for name in datasets:
             recover(output / name)
-            check_version(output / name, version)
+            check_version(output / name, version, kind)
         try:
             yield
         except OSError as error:
@@ -99,8 +115,6 @@ def building(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
                     f"same command again: it resumes from {work}"
                 ) from error
-            if locks.is_forbidden(error):
-                raise locks.cannot_write(Path(error.filename or output), error) from error
             raise
 
 
@@ -169,16 +183,6 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        build = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be read ({error}); choose another --output") from None
-    if not isinstance(build, dict) or "version" not in build:
-        raise UserError(f"{file}: names no version; choose another --output")
-    return build
 
 
 def _write(file: Path, content: bytes) -> None:

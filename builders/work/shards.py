@@ -5,6 +5,7 @@ whoever is killed and started again repeats only unfinished chunks. Jobs are pic
 executor can run them.
 """
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,9 +13,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import write_parts
 
 _SUMMARY = b"safe_stepwise.shard"
+_DIGEST = hashlib.sha256().digest_size
+"""Bytes of the digest that ends a shard."""
 
 
 class Annotator(Protocol):
@@ -104,19 +108,33 @@ def process(job: Job[S]) -> Shard[S]:
 def stored(job: Job[S], path: Path) -> Shard[S] | None:
     """The shard of an earlier run, at the job's ``path``.
 
-    One that cannot be read (a broken disk) is to be made again.
+    One that is not as it was written (a broken disk) is to be made again.
     """
     try:
-        with pa.ipc.open_file(path) as reader:
-            summary = job.read(json.loads(reader.schema.metadata[_SUMMARY]))
-    except (FileNotFoundError, pa.ArrowInvalid):
+        found = _read(path)
+    except FileNotFoundError:
         return None
+    if found is None:
+        return None
+    summary = job.read(json.loads(found.schema.metadata[_SUMMARY]))
     return Shard(path, summary, cached=True)
 
 
 def read_shard(path: Path) -> pa.Table:
-    """The rows of one shard."""
-    with pa.ipc.open_file(path) as reader:
+    """The rows of one shard; ``UserError`` if it is no longer as it was written."""
+    found = _read(path)
+    if found is None:
+        raise UserError(f"{path}: is damaged; run the same command again: it is made anew")
+    return found
+
+
+def _read(path: Path) -> pa.Table | None:
+    """A shard whose bytes are those that were written, else None."""
+    content = memoryview(path.read_bytes())
+    body, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        return None
+    with pa.ipc.open_file(pa.BufferReader(pa.py_buffer(body))) as reader:
         return reader.read_all()
 
 
@@ -126,4 +144,5 @@ def _store(shard: Shard[Any], batch: pa.RecordBatch) -> None:
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(sink, batch.schema.with_metadata(metadata), options=options) as writer:
         writer.write_batch(batch.replace_schema_metadata(metadata))
-    write_atomically(shard.path, sink.getvalue())
+    body = sink.getvalue()
+    write_parts(shard.path, [body, hashlib.sha256(body).digest()])

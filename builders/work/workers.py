@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from types import FrameType
 from typing import Any, TypeVar
 
+from safe_stepwise.errors import UserError
 from safe_stepwise.store import event_loop
 
 J = TypeVar("J")
@@ -27,6 +29,8 @@ def in_order(
     ``own_processes`` says whether the work is ours, to be spread over processes, and not a server's
     to wait for. Jobs are drawn only a few ahead, which bounds the memory. What is finished stays
     when the consumer stops or an error ends the run.
+
+    Raises ``UserError`` when a worker process was killed, and whatever ``process`` raises.
     """
     if workers == 1:
         for job in jobs:
@@ -43,6 +47,11 @@ def in_order(
                 yield _first(pending)
         while pending:
             yield _first(pending)
+    except BrokenProcessPool:
+        raise UserError(
+            "a worker process was killed, most likely for want of memory; run the same command "
+            "again, with fewer --workers: it resumes"
+        ) from None
     finally:
         if pool is not None:
             if isinstance(pool, ThreadPoolExecutor):

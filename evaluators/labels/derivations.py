@@ -5,15 +5,15 @@ passage they were read from. A trajectory agrees as far as its steps cite those 
 both ends of those triples.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safe_stepwise.checking.step_reading import content_words, read_step
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.shapes import shaped
 
 HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "whole")
 
@@ -94,17 +94,19 @@ def measured(
 def read_derivations(file: Path) -> dict[str, list[Derivation]]:
     """Derivations by question id; ``UserError`` where the file is missing or no R4C file."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        return {row["id"]: [_derivation(one) for one in row["derivations"]] for row in rows}
+        lines = file.read_bytes().splitlines()
     except OSError:
         raise UserError(f"{file}: not found; give the folder that holds it with --data") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file}: not a file of R4C derivations ({error!r})") from None
-
-
-def _derivation(raw: Any) -> Derivation:
-    return [(title, sentence, (head, rel, tail)) for title, sentence, (head, rel, tail) in raw]
+    found: dict[str, list[Derivation]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            row = parse_json(line)
+            found[row["id"]] = shaped(row["derivations"], list[Derivation], "derivations")
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew"
+            ) from None
+    return found
 
 
 def _told(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:

@@ -8,6 +8,8 @@ from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, Label, Question
 from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.terminal import printable
 
 Labelled = tuple[Question, Label]
 HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
@@ -22,7 +24,7 @@ def read_published(path: Path) -> dict[str, bool]:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             labels[str(row["id"])] = _is_noise(row)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
@@ -77,8 +79,8 @@ def listed(differ: Sequence[Labelled], show: int) -> str:
         first = f" (the first {show})" if 0 < show < len(rows) else ""
         lines.append(f"\n{title}: {len(rows)}{first}")
         for q, label in rows[:show]:
-            lines.append(f"  {q.benchmark} {q.id}: {q.question.strip()} -> {q.answer}")
-            lines.append(f"      {label.noise_type}: {label.explanation}")
+            lines.append("  " + printable(f"{q.benchmark} {q.id}: {q.question} -> {q.answer}"))
+            lines.append("      " + printable(f"{label.noise_type}: {label.explanation}"))
     return "\n".join(lines)
 
 

@@ -7,7 +7,6 @@ question from the clients' response cache. A trajectory that failed is not kept:
 asks for it again.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import NO_LINE, Outcome, trajectory_of
-from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.engines.client import Client, check, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE, run_questions
@@ -24,10 +23,10 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.names import TRAJECTORIES
+from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import JOURNAL
+from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import counts
-
-JOURNAL = f".{TRAJECTORIES}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +97,24 @@ class Evaluation:
 class Journal:
     """Trajectories that ended, by key, one line each, on disk before the next one ends.
 
-    A last line that a kill tore is cut off.
+    A line that a kill tore, or that was damaged, is taken out: its question is owed again.
     """
 
     def __init__(self, path: Path) -> None:
         self._known: dict[str, Trajectory] = {}
-        sound = 0
-        if path.exists():
-            for line in path.read_bytes().splitlines(keepends=True):
-                if not line.endswith(b"\n"):
-                    break
-                try:
-                    entry = json.loads(line)
-                    self._known[entry["key"]] = trajectory_of(entry["trajectory"])
-                except NO_LINE:
-                    break  # torn, or damaged: from here on all is owed again
-                sound += len(line)
+        lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
+        if (sound := [*filter(self._knows, lines), b""]) != lines:
+            write_atomically(path, b"\n".join(sound))
         self._file = path.open("ab", buffering=0)
-        self._file.truncate(sound)
+
+    def _knows(self, line: bytes) -> bool:
+        """Whether a line holds a trajectory, which is then known."""
+        try:
+            entry = parse_json(line)
+            self._known[entry["key"]] = trajectory_of(entry["trajectory"])
+        except NO_LINE:
+            return False
+        return True
 
     def get(self, key: str) -> Trajectory | None:
         """The trajectory under a key, if it ended."""
@@ -176,7 +175,7 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
     runs: list[SystemRun] = []
     try:
         for engine in engines:
-            await engine.check()
+            await check(engine)
         for setting in plan.settings:
             ended = await _trajectories(plan, setting, asked, journal, progress)
             verdicts = await _verdicts(plan, ended)

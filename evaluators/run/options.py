@@ -52,6 +52,7 @@ class Options:
     at_once: int = AT_ONCE
     cache: Path | None = None
     in_flight: int = IN_FLIGHT
+    timeout: float | None = None
 
     @property
     def players(self) -> dict[str, list[str]]:

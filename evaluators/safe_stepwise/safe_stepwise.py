@@ -69,6 +69,7 @@ Args:
     judge_repeats (int): judge each answer so often, and report the judge's agreement with itself.
     skip_exact (bool): do not ask the judge about exact matches.
     cache (str, optional): the file of replies, instead of the user's own.
+    timeout (float, optional): seconds for one call to a server.
 
 Returns:
     exact_match, f1 (0 to 1), accuracy (0 to 1; None without a judge), unscored (answers on which
@@ -110,7 +111,7 @@ Args:
     benchmark (str): whose official scorer counts; hotpotqa if not said.
     on_exhausted (str): what becomes of a step when its retries are used up, accept or drop.
     feedback (str): what the generator is told of a verdict: full, diagnosis or guidance.
-    judge_repeats, skip_exact, cache: as in the default config.
+    judge_repeats, skip_exact, cache, timeout: as in the default config.
 
 Returns:
     What the default config returns, and calls_per_question (without the judge's),

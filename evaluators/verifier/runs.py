@@ -7,8 +7,9 @@ from typing import Any
 
 from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
 from evaluators.verifier.step_set import Prefix, StepCase, walks
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
 from safe_stepwise.store.progress import counts, telling
@@ -112,13 +113,14 @@ def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> 
     owed = len(asked)
     with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
-    replies = {one: _reply(reply) for one, reply in zip(asked, found, strict=True)}
+    pairs = zip(asked.items(), found, strict=True)
+    replies = {one: _reply(reply, request) for (one, request), reply in pairs}
     return VerifierRun(name, role, client.engine.simulated, replies)
 
 
 async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
     try:
-        await client.engine.check()
+        await check(client.engine)
         return await client.ask_all(requests)
     finally:
         await client.engine.close()
@@ -135,11 +137,12 @@ def _settled(client: Client) -> int:
     return whole.answered + whole.hits + whole.failed
 
 
-def _reply(found: Completion | EngineError) -> Reply:
+def _reply(found: Completion | EngineError, request: Request) -> Reply:
     if isinstance(found, EngineError):
         return Reply(FAILED, reason=str(found))
     try:
-        said, reason = parse_feedback(found.text).error_type, ""
+        verdict = parse_feedback(found.text, data=prompts.data_of(request))
+        said, reason = verdict.error_type, ""
     except FeedbackError as error:
         said, reason = UNPARSED, str(error)
     return Reply(said, found.text, reason, found.usage)

@@ -11,13 +11,12 @@ Trajectories are put together from the single rows of a question:
 """
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,12 +27,17 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Question, Step
-from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.steps import parse_step
 from safe_stepwise.store import names
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.parquet import ANEW, read_rows
+from safe_stepwise.store.parsing import parse_json, read_record
+from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import CORRECT
 
+T = TypeVar("T")
+_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS}
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
@@ -82,10 +86,7 @@ def about(folder: Path, split: str) -> dict[str, Any]:
     """
     files = split_files(folder, split)
     record = folder / names.STEPS_RECORD
-    try:
-        told: dict[str, Any] = json.loads(record.read_bytes()) if record.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise UserError(f"{record}: cannot be read ({error}); make or pull it anew") from None
+    told = read_record(record, ANEW) if record.is_file() else {}
     return {
         "version": told.get("version"),
         "simulated": bool(told.get("simulated")),
@@ -109,13 +110,8 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
-    cases: list[StepCase] = []
     files = split_files(folder, split)
-    for file, row in islice(((f, row) for f in files for row in _rows(f, COLUMNS)), limit):
-        try:
-            cases.append(_case(row))
-        except (StepError, IndexError, TypeError) as error:
-            raise UserError(f"{file}: row {row['id']} cannot be read ({error})") from None
+    cases = [*islice(chain.from_iterable(_rows(file, COLUMNS, _case) for file in files), limit)]
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -127,8 +123,9 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
 def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
-    rows = (row for file in split_files(folder, split) for row in _rows(file, ("error_type",)))
-    counts = Counter(row["error_type"] for row in rows)
+    files, columns = split_files(folder, split), ("error_type",)
+    found = (_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
+    counts = Counter(chain.from_iterable(found))
     return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
@@ -186,29 +183,38 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    return StepCase(
-        row["id"], question, steps, LABELS[row["error_type"]], names.ORIGINS[row["origin"]]
-    )
+    label, origin = LABELS[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
+    return shaped(StepCase(row["id"], question, steps, label, origin), StepCase, "the row")
 
 
-def _rows(file: Path, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
-    try:
-        with pq.ParquetFile(file) as content:
-            _check(file, content.schema_arrow, columns)
-            for batch in content.iter_batches(batch_size=1_000, columns=list(columns)):
-                yield from batch.to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{file}: cannot be read ({reason}); make or pull it anew") from None
+def _place(number: int | None) -> int:
+    """The number of a class, which a row may not lack."""
+    if number is None or number < 0:
+        raise ValueError("its label or origin is missing")
+    return number
 
 
-def _check(file: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
+def _rows(
+    file: Path, columns: Sequence[str], read: Callable[[Mapping[str, Any]], T]
+) -> Iterator[T]:
+    _check(file, columns)
+    return read_rows(file, read, columns)
+
+
+def _check(file: Path, columns: Sequence[str]) -> None:
     """Raise ``UserError`` where columns are missing, or numbers stand for other labels."""
+    try:
+        schema = pq.read_schema(file)
+        written = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = written.get("info", {}).get("features", {})
+        named = {
+            name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES
+        }
+    except (OSError, ValueError, AttributeError, TypeError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{file}: cannot be read ({reason}); {ANEW}") from None
     if lacking := sorted(set(columns) - set(schema.names)):
         raise UserError(f"{file}: no rows of {names.VERIFIER_STEPS} (no column {lacking[0]})")
-    written = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    features = written.get("info", {}).get("features", {})
-    for column, ours in (("error_type", LABELS), ("origin", names.ORIGINS)):
-        told = features.get(column, {}).get("names", ours)
-        if column in columns and tuple(told) != tuple(ours):
+    for column, ours in _CLASSES.items():
+        if column in columns and named[column] != list(ours):
             raise UserError(f"{file}: its {column} has other names than this version knows")

@@ -6,12 +6,19 @@ from functools import cached_property
 
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import asked_of, is_free
-from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value
+from safe_stepwise.checking.step_reading import (
+    Reading,
+    content_words,
+    coverage,
+    has_value,
+    quotations,
+)
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.language.cues import cues_in
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.relations import RELATIONS, cue_pattern
+from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 
@@ -21,7 +28,6 @@ MOST_OF_A_QUOTE = 0.7
 """Share of a sentence's words from which on a step with another name in it misquotes it."""
 
 _OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)")
-_QUESTION = re.compile(r"“([^”]+\?)”")
 _SAME_QUESTION = 0.8
 """Share of a hop's content words that a quoted question must have to be that hop's."""
 _OF_THE_SENTENCE = 0.7
@@ -224,8 +230,7 @@ def _has_cue(reading: Reading, relation: str) -> bool:
         return bool(_OF_A_NATION.search(reading.text.clean))
     if not known.group:
         return True
-    found = cue_pattern(known.group).finditer(reading.text.clean)
-    return any(cue.lastgroup in known.cues for cue in found)
+    return any(cue.label in known.cues for cue in cues_in(reading.text.clean, known.group))
 
 
 def _is_end(value: str, triple: Triple) -> bool:
@@ -240,15 +245,19 @@ def _is_end(value: str, triple: Triple) -> bool:
 def _answers_question(reading: Reading, item: Item) -> bool:
     """Whether a step speaks of a free hop: of its head, or of what it asks."""
     head = item.triples[0].head
-    if not _QUESTION.search(reading.claim) and reading.mentions(head):
+    if _quoted_question(reading) is None and reading.mentions(head):
         return head != item.triples[0].tail or _repeats_question(reading, item)
     return _repeats_question(reading, item)
+
+
+def _quoted_question(reading: Reading) -> str | None:
+    return next((said for said in quotations(reading.claim) if said[1:].endswith("?")), None)
 
 
 def _repeats_question(reading: Reading, item: Item) -> bool:
     """Whether a step speaks in the words of the question that a free hop asks."""
     question = content_words(asked_of(item.triples))
-    quoted = _QUESTION.search(reading.claim)
-    if quoted:
-        return len(question & content_words(quoted[1])) >= _SAME_QUESTION * len(question)
+    quoted = _quoted_question(reading)
+    if quoted is not None:
+        return len(question & content_words(quoted)) >= _SAME_QUESTION * len(question)
     return len(question & reading.words) >= max(1, len(question) / 2)

@@ -43,7 +43,8 @@ _SMALLER_FIRST = frozenset(
      "smaller than", "older than")
 )  # fmt: skip
 _YEARS = re.compile(
-    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.*\b(\d{1,3})\b", re.IGNORECASE
+    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b",
+    re.IGNORECASE,
 )
 
 
@@ -167,7 +168,8 @@ def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
         if place is not None and not set(normal_name(name).split()) & words:
             rivals.setdefault(name, place)
     if at:
-        sides = {n: p for n, p in rivals.items() if p < min(at) and not mentions(asked, n)}
+        first = min(at)
+        sides = {n: p for n, p in rivals.items() if p < first and not mentions(asked, n)}
         return Drawn(not sides, next(iter(sides), question.answer))
     return Drawn(False, next(iter(rivals))) if rivals else Drawn(None)
 
@@ -175,8 +177,8 @@ def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
 def _false_premise(claim: str) -> bool:
     """Whether a claim compares two dates or numbers the wrong way round."""
     for found in _COMPARATOR.finditer(claim):
-        left = _value(claim[: found.start()][-60:], -1)
-        right = _value(claim[found.end() :][:60], 0)
+        left = _value(claim[max(0, found.start() - 60) : found.start()], -1)
+        right = _value(claim[found.end() : found.end() + 60], 0)
         if left is None or right is None or len(left) != len(right) or left == right:
             continue
         if (left < right) != (found[1].lower() in _SMALLER_FIRST):

@@ -1,6 +1,7 @@
 """What a reasoning step says: which passages it cites, which facts it states, what it denies."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +11,7 @@ from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_CITED = re.compile(r"\bpassages? (\d+)", re.IGNORECASE)
+_CITED = re.compile(r"\bpassages? (\d{1,9})(?!\d)", re.IGNORECASE)
 _FRAME = re.compile(
     r"^[^“]{0,80}?\bpassages? \d+\b(?: \([^)]*\))?[^,:.“]{0,60}?"
     r"(?:[,:\])]|\.(?=\s)|\bthat\b|(?=“))\s*",
@@ -18,11 +19,11 @@ _FRAME = re.compile(
 )
 _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bSteps? \d+)*:\s+")
 _SUFFIX = re.compile(
-    r"\s*[,;(\[–—]\s*[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
+    r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
 )
 _SHORTEST_CLAIM = 3
 """Words that have to be left for what stands around a citation to be taken off."""
-_STEP_MARK = re.compile(r"\s*\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
+_STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
@@ -50,13 +51,14 @@ _NOT_ASSERTED = re.compile(
     r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )
-_NOT_OURS = re.compile(r"“[^”]*”|(?<=[\w,;:] )[A-Z]\w*")
-"""Quoted words and capitalised ones within a sentence, as of titles ("I Cannot Say Farewell")."""
+_QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
+"""Quoted words; with a mark that nothing closes, all that is left, so that it is looked at once."""
+_CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")
 _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(
     rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE
 )
-_LEADS_ON = re.compile(r"(?: (?:of|the|de))+$")
+_LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,10 @@ class Reading:
         runs = [_LEADS_ON.sub("", run) for run in runs]
         found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
         dates = dates_in(self.claim)
+        dated = {place for d in dates for place in range(d.start, d.end)}
         found += [self.claim[d.start : d.end] for d in dates if d.year]
         for match in re.finditer(r"\b\d[\d,.]*\b", self.claim):
-            dated = any(d.start <= match.start() < d.end for d in dates)
-            if not dated and as_number(match[0]) is not None:
+            if match.start() not in dated and as_number(match[0]) is not None:
                 found.append(match[0])
         return tuple(dict.fromkeys(found))
 
@@ -107,7 +109,7 @@ class Reading:
         """
         if " " in value or any(char.isdigit() for char in value):
             return False
-        return bool(re.search(rf"(?:^|[.!?:;]\W+){re.escape(value)}\b", self.claim))
+        return bool(re.search(rf"(?:^|[.!?:;]\W{{1,20}}){re.escape(value)}\b", self.claim))
 
 
 @lru_cache(maxsize=16384)
@@ -120,11 +122,11 @@ def read_step(text: str) -> Reading:
     """
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
     steps = " ".join(_STEP_LIST.findall(text))
-    refers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", steps))))
+    refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
     claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
-    announces = bool(_NOT_ASSERTED.search(_NOT_OURS.sub("X", claim)))
+    announces = bool(_NOT_ASSERTED.search(_own_words(claim)))
     return Reading(claim, cited, refers, page, read(page), _denies(text), announces)
 
 
@@ -134,9 +136,28 @@ def _denies(text: str) -> bool:
     >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
     (True, False)
     """
-    own = _NOT_OURS.sub("X", text)
+    own = _own_words(text)
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own) or lacks)
+
+
+def _own_words(text: str) -> str:
+    """A text without what it quotes and without names within a sentence, titles in quotes or not.
+
+    >>> _own_words("They sang “I Must Go” in Oru, Kelvia; nobody “came.")
+    'They sang X in X, X; nobody “came.'
+    """
+    plain = _CAPITALISED.sub("X", text)
+    return _QUOTED.sub(lambda quoted: "X" if quoted[0].endswith("”") else quoted[0], plain)
+
+
+def quotations(text: str) -> Iterator[str]:
+    """What a text quotes, without the marks.
+
+    >>> list(quotations("“Who led Oru?” is answered by “Vel”, “not"))
+    ['Who led Oru?', 'Vel']
+    """
+    return (found[1] for found in _QUOTED.finditer(text) if found[0].endswith("”"))
 
 
 def _unframed(text: str) -> str:

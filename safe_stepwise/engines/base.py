@@ -86,14 +86,23 @@ class Completion:
 
 
 class EngineError(Exception):
-    """A request that got no reply; ``transient`` when another try may, after ``retry_after`` s."""
+    """A request that got no reply; ``transient`` when another try may, after ``retry_after`` s.
+
+    ``refused`` where it seems to be us, not the request, that the server won't answer.
+    """
 
     def __init__(
-        self, message: str, *, transient: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        refused: bool = False,
     ) -> None:
         super().__init__(message)
         self.transient = transient
         self.retry_after = retry_after
+        self.refused = refused
 
 
 class Engine(Protocol):

@@ -17,6 +17,7 @@ from tenacity.wait import wait_random
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.parsing import parse_json
 
 _TABLE = """
 create table if not exists completions (
@@ -67,8 +68,7 @@ class ResponseCache:
             row = self._row(key)
             if row is None:
                 return None
-            text, finish, *usage = row
-            return Completion(json.loads(text), Usage(*usage), finish)
+            return _completion(*row)
         except (sqlite3.Error, ValueError) as error:
             raise UserError(
                 f"{self.path}: cannot be read ({error}); choose another --cache"
@@ -87,7 +87,7 @@ class ResponseCache:
                 self._db.executemany(
                     "insert or ignore into completions values (?, ?, ?, ?, ?, ?)", rows
                 )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise UserError(f"{self.path}: cannot be written ({error})") from error
 
     @retry(
@@ -112,3 +112,12 @@ class ResponseCache:
     def close(self) -> None:
         """Close the file; what was put stays."""
         self._db.close()
+
+
+def _completion(text: Any, finish: Any, *usage: Any) -> Completion:
+    """What a row says; ``ValueError`` if we never wrote it, as SQLite's columns take any type."""
+    said = parse_json(text) if isinstance(text, str) else None
+    counted = all(type(count) is int and count >= 0 for count in usage)
+    if not isinstance(said, str) or finish not in ("stop", "length") or not counted:
+        raise ValueError("a row is no reply of a model")
+    return Completion(said, Usage(*usage), finish)

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -12,7 +12,10 @@ from tqdm import tqdm
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.said import fit_to_print, kept
+from safe_stepwise.engines.waiting import Wait
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import credentials
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -20,6 +23,8 @@ IN_FLIGHT = 256
 """Requests under way at a time: what keeps one vLLM replica busy."""
 HOPELESS = 50
 """Requests that have to fail, with none answered, for a run to be given up."""
+REFUSALS = 3
+"""The same of requests that were forbidden: one alone may be for what its text says."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 
 
@@ -55,10 +60,17 @@ class Client:
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
     """Why the last request that failed for good did."""
+    _ours: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
+    _fault: str = ""
+    """What the last call came to, if to nothing."""
+    _refused: int = 0
+    _over: str = ""
+    """Why the run was given up, if it was: whoever still waits for a place sends nothing."""
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.in_flight)
+        self._wait = Wait(lambda seconds: self._waiting(seconds))
 
     async def ask(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
@@ -116,6 +128,9 @@ class Client:
             self.last_error = str(error)
             self._give_up_if_hopeless(error)
             raise
+        except UserError as error:
+            self._over = str(error)
+            raise
         finally:
             account.owed -= 1
         account.answered += 1
@@ -126,10 +141,14 @@ class Client:
     def _give_up_if_hopeless(self, error: EngineError) -> None:
         """Stop a run of which nothing comes, instead of failing every row of it."""
         whole = self.total()
-        if whole.failed >= HOPELESS and not whole.answered and not whole.hits:
-            raise UserError(
+        self._refused += error.refused
+        if whole.answered or whole.hits:
+            return
+        if whole.failed >= HOPELESS or self._refused >= REFUSALS:
+            self._over = (
                 f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
             )
+            raise UserError(self._over)
 
     async def _tried(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
@@ -140,17 +159,46 @@ class Client:
         )
 
         async def tried() -> Completion:
+            if self._over:
+                raise UserError(self._over)
             account.calls += 1
             account.retries += tries.statistics["attempt_number"] > 1
-            (found,) = await self.engine.generate([request])
-            if isinstance(found, EngineError):
-                raise found
+            found = kept(await self._generated(request), self._ours)
+            self._wait.heard()
             account.prompt += found.usage.prompt
             account.cached += found.usage.cached
             account.completion += found.usage.completion
             return found
 
-        return await tries(tried)
+        with self._wait:
+            return await tries(tried)
+
+    async def _generated(self, request: Request) -> Completion:
+        try:
+            with fit_to_print():
+                (found,) = await self.engine.generate([request])
+                if isinstance(found, EngineError):
+                    raise found
+        except EngineError as error:
+            self._fault = str(error)
+            raise
+        self._fault = ""
+        return found
+
+    def _waiting(self, seconds: int) -> str:
+        where = self.engine.identity.get("base_url") or "a reply"
+        last = f"; the last error: {self._fault}" if self._fault else ""
+        return f"{self.engine.name}: waiting for {where} since {seconds} s{last}"
+
+
+async def check(engine: Engine) -> None:
+    """Raise ``UserError`` if an engine can't work, and say so if that takes long to find out."""
+    where = engine.identity.get("base_url") or "the model"
+    with (
+        Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s"),
+        fit_to_print(),
+    ):
+        await engine.check()
 
 
 class _Wait(wait_base):

@@ -12,28 +12,27 @@ import functools
 import json
 import os
 import re
-import socket
-import ssl
-import time
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from safe_stepwise.engines import wire
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Usage
+from safe_stepwise.store.parsing import parse_json
 
 if TYPE_CHECKING:
     import openai
 
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 TIMEOUT_S = 600.0
+"""Of one call, from its first byte to its last."""
 CHECK_TIMEOUT_S = 30.0
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
+_LONGEST_NAME, _LONGEST_PLACE = 100, 200
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
 """A host with a port, or whatever else no revision of a model is called."""
@@ -91,8 +90,11 @@ class OpenAIEngine:
             api_key=_key(),
             timeout=self.timeout,
             max_retries=0,  # the client of this package retries, counts and backs off
-            # The default transport looks through all its connections on every call.
-            http_client=self._library.DefaultAioHttpClient(),
+            # The default transport looks through all its connections on every call. Redirects
+            # would take the key, and the questions, to another place than the user named.
+            http_client=self._library.DefaultAioHttpClient(
+                follow_redirects=False, event_hooks={"response": [wire.Reader()]}
+            ),
         )
         return client
 
@@ -104,26 +106,29 @@ class OpenAIEngine:
                 f"openai:{self.model}: OpenAI's own server wants a key: set OPENAI_API_KEY, or "
                 f"name another server as openai:{self.model}@http://localhost:8000/v1"
             )
-        options: Any = {"timeout": min(self.timeout, CHECK_TIMEOUT_S)}
         try:
-            listed: Any = await self._client.get("/models", cast_to=object, options=options)
-            served = [str(model["id"]) for model in listed["data"]]
+            # The client's own limit starts anew with every byte that comes.
+            async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
+                served = _served(await self._client.get("/models", cast_to=bytes))
         except errors.AuthenticationError:
             raise UserError(f"{where}: the key was refused; set OPENAI_API_KEY") from None
-        except errors.APIStatusError:
+        except errors.APIStatusError as error:
+            if 300 <= error.status_code < 400:
+                raise UserError(f"{where}: the server {_redirected(error)}") from None
             return  # a server without a list of models may well answer
-        except errors.APIConnectionError as error:
+        except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
             if urlsplit(self.base_url or _HOME).hostname in _HERE:
                 mend = f"start one with `scripts/serve.sh {self.model}`, or correct the address"
-            raise UserError(f"{where}: no server answers there ({_fault(error)}); {mend}") from None
+            reason = wire.fault(error)
+            raise UserError(f"{where}: no server answers there ({reason}); {mend}") from None
         except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass
             raise UserError(
                 f"{where}: what answers there is no OpenAI-compatible server; "
                 "correct the address, which usually ends in /v1"
             ) from None
         if served and self.model not in served:
-            names = ", ".join(sorted(served)[:5])
+            names = ", ".join(name[:_LONGEST_NAME] for name in sorted(served)[:5])
             raise UserError(f"{where}: the server has no such model, only {names}")
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
@@ -143,26 +148,40 @@ class OpenAIEngine:
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
         try:
-            # The client's own limit starts anew with every byte that comes.
             async with asyncio.timeout(self.timeout):
                 # By path: the typed method spends more on walking our data than all the rest.
-                return _completion(
-                    await self._client.post("/chat/completions", cast_to=object, content=body)
+                return wire.completion(
+                    await self._client.post("/chat/completions", cast_to=bytes, content=body)
                 )
         except errors.APIStatusError as error:
-            status = error.status_code
-            transient = status in _TRANSIENT or status >= 500
-            wait = _wait(error.response.headers.get("retry-after"))
-            hint = ""
-            if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
-                hint = " (the address usually ends in /v1)"
-            said = f"HTTP {status}{_said(error)}{hint}"
-            return EngineError(said, transient=transient, retry_after=wait)
+            return self._refusal(error)
         except (errors.APIConnectionError, TimeoutError) as error:
-            return EngineError(_fault(error), transient=True)
+            return EngineError(wire.fault(error), transient=True)
+        except EngineError as error:
+            return error
         except Exception as error:
             # A body that is cut short, has no choices or is no HTTP: the client lets it pass.
             return EngineError(f"unreadable reply ({type(error).__name__})", transient=True)
+
+    def _refusal(self, error: openai.APIStatusError) -> EngineError:
+        """An answer that is none; a key that was refused ends the run, as it won't get better."""
+        status = error.status_code
+        said = f"HTTP {status}{_said(error)}"
+        if status == 401:
+            raise UserError(
+                f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command "
+                f"again ({said})"
+            )
+        if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
+            said += " (the address usually ends in /v1)"
+        if 300 <= status < 400:
+            said += f": {_redirected(error)}"
+        return EngineError(
+            said,
+            transient=status in _TRANSIENT or status >= 500,
+            retry_after=wire.wait(error.response.headers.get("retry-after")),
+            refused=status == 403,
+        )
 
     def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -185,25 +204,6 @@ class OpenAIEngine:
             # Templates without the switch pass over it; OpenAI's own API would refuse it.
             body["chat_template_kwargs"] = {"enable_thinking": False}
         return body
-
-
-def _completion(reply: Any) -> Completion:
-    """What a response's JSON says; ``LookupError``, ``TypeError`` and the like where it is none."""
-    choice = reply["choices"][0]
-    text = choice["message"].get("content") or ""
-    if not isinstance(text, str):
-        raise TypeError("the content is no text")
-    usage = reply.get("usage") or {}
-    details = usage.get("prompt_tokens_details") or {}
-    return Completion(
-        text,
-        Usage(
-            prompt=int(usage.get("prompt_tokens") or 0),
-            cached=int(details.get("cached_tokens") or 0),
-            completion=int(usage.get("completion_tokens") or 0),
-        ),
-        "length" if choice.get("finish_reason") == "length" else "stop",
-    )
 
 
 def _address(text: str | None) -> str | None:
@@ -244,39 +244,16 @@ def _sendable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _fault(error: BaseException) -> str:
-    """What went wrong underneath; the transport calls a refused connection a timeout, too."""
-    while error.__cause__ is not None and not isinstance(error, TimeoutError):
-        error = error.__cause__
-    if isinstance(error, TimeoutError):
-        return "timed out"
-    if isinstance(error, socket.gaierror):
-        return "no such host"
-    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
-        return os.strerror(error.errno).lower()
-    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
-    return f"connection failed ({words})"
+def _served(content: bytes) -> list[str]:
+    return [str(model["id"]) for model in parse_json(content)["data"]]
+
+
+def _redirected(error: openai.APIStatusError) -> str:
+    place = str(error.response.headers.get("location"))[:_LONGEST_PLACE]
+    return f"redirects to {place}, which is not followed: name the address that answers"
 
 
 def _said(error: openai.APIStatusError) -> str:
     message = str(error.message).strip().removeprefix(f"Error code: {error.status_code}")
     lines = message.lstrip(" -").splitlines()
-    return f": {lines[0][:200]}" if lines else ""
-
-
-def _wait(header: str | None) -> float | None:
-    """Seconds that a Retry-After asks for, as a number or as a date.
-
-    >>> _wait("1.5"), _wait("Wed, 21 Oct 2015 07:28:00 GMT"), _wait("soon"), _wait(None)
-    (1.5, 0.0, None, None)
-    """
-    if header is None:
-        return None
-    try:
-        return float(header)
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+    return f": {lines[0]}" if lines else ""

@@ -22,6 +22,8 @@ _OPERATIONS: tuple[tuple[Operation, str], ...] = (
     ("fewest", r"\b(?:fewer|fewest|less|least|smaller|lower|shorter)\b"),
 )  # fmt: skip
 
+_BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)")
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -101,7 +103,7 @@ def without_names(text: str, names: Sequence[str]) -> str:
     'Which came out later, X or X?'
     """
     for name in names:
-        bare = re.sub(r"\s*\(.*?\)", "", name)
+        bare = _BRACKETS.sub("", name)
         text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
     return text
 

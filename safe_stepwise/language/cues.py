@@ -4,17 +4,27 @@ Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/rela
 """
 
 import re
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
 from safe_stepwise.language.relations import cue_pattern
 
 REACH = 140
 """Characters between a cue and what it governs, at most: about a long clause."""
+_SENTENCE = 2000
+"""Characters, before and behind a span, within which other cues have a say: no sentence of prose is
+longer, and a list without end is not read anew for each of its names."""
 
 _JOINED = re.compile(
-    r"[\s,]*(?:(?:and|or|also|co|later|then|as well as|is|are|was|by|to|the|his|her|\w+ed)[\s,]*)*"
+    r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|is|are|was|by|to|the|his|her|\w+ed)\b"
+    r"[\s,]*+)*+"
 )
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
+_DENIAL = 60
+"""Characters in which it is looked for."""
 _RECIPROCAL = re.compile(r"married|eloped|divorced|wed|wedded|remarried|marry|couple")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
@@ -35,6 +45,39 @@ _POSSESSIONS = {
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 
 
+class Cue(NamedTuple):
+    """A cue in a text; ``denied`` where "not" or its like leads it."""
+
+    start: int
+    end: int
+    label: str
+    denied: bool
+
+
+@lru_cache(maxsize=8192)
+def cues_in(text: str, group: str) -> tuple[Cue, ...]:
+    """Every cue of a group in cleaned text, in order; they are looked for once a text.
+
+    >>> [(cue.label, cue.denied) for cue in cues_in("it was not directed by ana", "credit")]
+    [('director', True)]
+    """
+    return tuple(
+        Cue(*cue.span(), cue.lastgroup or "", _is_denied(text, cue.start()))
+        for cue in cue_pattern(group).finditer(text)
+    )
+
+
+def _is_denied(text: str, start: int) -> bool:
+    return _DENIED.search(text, max(0, start - _DENIAL), start) is not None
+
+
+def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:
+    """The cues of a group that stand within two offsets."""
+    cues = cues_in(text, group)
+    first = bisect_left(cues, low, key=itemgetter(0))
+    return cues[first : bisect_right(cues, high, lo=first, key=itemgetter(1))]
+
+
 def governing_cues(
     text: str, start: int, end: int, low: int, high: int, group: str
 ) -> frozenset[str]:
@@ -52,38 +95,38 @@ def governing_cues(
     >>> sorted(governing_cues(text, 31, 39, 0, len(text), "credit"))
     ['director', 'writer']
     """
-    before: list[re.Match[str]] = []
-    after: re.Match[str] | None = None
-    for cue in cue_pattern(group).finditer(text, low, high):
-        if cue.end() <= start:
-            denied = _DENIED.search(text, low, cue.start())
-            between = text[cue.end() : start]
-            if not denied and between.count(")") <= between.count("("):
-                before.append(cue)
-        elif cue.start() >= end:
-            after = cue if _has_subject(text, end, cue, group, opens=start <= low + 1) else None
-            break
+    leading = cues_between(text, group, max(low, start - _SENTENCE), start)
+    before = [cue for cue in leading if not cue.denied and _has_brackets_closed(text, cue, start)]
+    after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
+    if after and not _has_subject(text, end, after, group, opens=start <= low + 1):
+        after = None
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
-    back = start - before[-1].end() if before else REACH + 1
-    if after is not None and (back > REACH or after.start() - end < back // 2):
-        return frozenset([after.lastgroup or ""])
+    back = start - before[-1].end if before else REACH + 1
+    if after is not None and (back > REACH or after.start - end < back // 2):
+        return frozenset([after.label])
     if back > REACH:
         return frozenset()
-    if group == "place" and any(cue.lastgroup == "contact" for cue in before):
+    if group == "place" and any(cue.label == "contact" for cue in before):
         return frozenset(["contact"])
     return _with_coordinated(text, before, group)
 
 
-def _has_subject(text: str, end: int, cue: re.Match[str], group: str, *, opens: bool) -> bool:
+def _has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
+    """Whether no bracket that a cue stands in ends before a span."""
+    between = text[cue.end : start]
+    return between.count(")") <= between.count("(")
+
+
+def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
     """Whether a cue after a name can have it as its subject ("Vorr composed it", "Vorr 's wife").
 
     ``opens``: the name opens its sentence.
     """
-    between = text[end : cue.start()]
-    passive = text.startswith(" by ", cue.end())
-    if group == "kin" and _RECIPROCAL.fullmatch(cue[0]):
+    between, said = text[end : cue.start], text[cue.start : cue.end]
+    passive = text.startswith(" by ", cue.end)
+    if group == "kin" and _RECIPROCAL.fullmatch(said):
         return len(between) <= 60
     if group == "kin" and _HIS.fullmatch(between):
         return True
@@ -91,21 +134,21 @@ def _has_subject(text: str, end: int, cue: re.Match[str], group: str, *, opens: 
         return not passive
     if " and " in between or " but " in between or passive:
         return False
-    no_object = cue[0].endswith("ing") or _NO_OBJECT.match(text, cue.end())
-    if _PASSIVE.fullmatch(cue[0]) and no_object:
+    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
+    if _PASSIVE.fullmatch(said) and no_object:
         return False
-    if group == "place" and cue.lastgroup not in ("border", "capital"):
+    if group == "place" and cue.label not in ("border", "capital"):
         return False
     return len(between) <= (2 if group == "life" else 40)
 
 
-def _with_coordinated(text: str, cues: list[re.Match[str]], group: str) -> frozenset[str]:
-    labels = {cues[-1].lastgroup or ""}
+def _with_coordinated(text: str, cues: list[Cue], group: str) -> frozenset[str]:
+    labels = {cues[-1].label}
     for later, earlier in pairwise(reversed(cues)):
-        if "colleague" in (later.lastgroup, earlier.lastgroup):
+        if "colleague" in (later.label, earlier.label):
             break
-        through_spouse = group == "kin" and later.lastgroup == "spouse"
-        if not through_spouse and not _JOINED.fullmatch(text, earlier.end(), later.start()):
+        through_spouse = group == "kin" and later.label == "spouse"
+        if not through_spouse and not _JOINED.fullmatch(text, earlier.end, later.start):
             break
-        labels.add(earlier.lastgroup or "")
+        labels.add(earlier.label)
     return frozenset(labels)

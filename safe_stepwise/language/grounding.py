@@ -5,14 +5,17 @@ of a passage about its head (or one that names it) has the tail governed by a cu
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from typing import Literal, get_args
 
-from safe_stepwise.language.cues import governing_cues
+from safe_stepwise.language.cues import cues_between, governing_cues
 from safe_stepwise.language.mentions import is_about, mentioned_within, mentions
-from safe_stepwise.language.reading import CAPITAL, Text, clean, read
-from safe_stepwise.language.relations import RELATIONS, Relation, cue_pattern, nation_pattern
+from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
+from safe_stepwise.language.relations import RELATIONS, Relation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
@@ -76,6 +79,10 @@ _COORDINATED = frozenset(
      "employer", "award received", "child", "sibling")
 )  # fmt: skip
 
+# Bounded, since a name could go on from any of its capitals to the end of the text.
+_WORD = rf"{CAPITAL}[\w'’.-]{{0,40}}+"
+_NAMED = rf"{_WORD}(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}}+"
+
 
 def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
     """Further values that a sentence gives for a relation, coordinated with the known one.
@@ -87,9 +94,10 @@ def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
     """
     if relation not in _COORDINATED:
         return ()
-    name = rf"{CAPITAL}[\w'’.-]*(?: (?:(?:of|the|de|van|von|for) )*{CAPITAL}[\w'’.-]*)+"
+    if f"{tail} and " not in sentence and f" and {tail}" not in sentence:
+        return ()
     known = re.escape(tail)
-    match = re.search(rf"{known} and ({name})|({name}) and {known}", sentence)
+    match = re.search(rf"{known} and ({_NAMED})|({_NAMED}) and {known}", sentence)
     return tuple(group.rstrip(".") for group in match.groups() if group) if match else ()
 
 
@@ -132,22 +140,39 @@ def _named(head: str, relation: Relation, tail: str, text: Text, about: bool) ->
 def _says(relation: Relation, text: str, start: int, end: int, low: int, high: int) -> bool:
     if not relation.group:
         return True
-    if relation.group == "life" and _RELATIVE.search(text, low, start):
+    if relation.group == "life" and _is_of_a_relative(text, low, start):
         return False
     if relation.name == "place of birth" and _is_origin(text, start, end):
         return True
     return bool(relation.cues & governing_cues(text, start, end, low, high, relation.group))
 
 
-# "Her father died in Oru": nobody came between the relative and the event.
 _RELATIVE = re.compile(
     r"\b(?:his|her|their) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?|wife"
-    r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b(?!.*(?:\bs?he\b|,))"
+    r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b"
 )
+_SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
 _IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
 _IS_FROM = re.compile(r"\b(?:is|was) an? (?:[a-z]+ (?:, |and )?){1,6}from $")
 _DESCENT = re.compile(r"(?: \w+){0,1} (?:descent|origin|heritage|ancestry)\b")
 _OPENING = 400
+
+
+def _is_of_a_relative(text: str, low: int, start: int) -> bool:
+    """Whether a span is told of a relative ("her father died in Oru"): nobody came in between."""
+    relatives, others = _people(text)
+    last = bisect_right(relatives, start, key=itemgetter(1)) - 1
+    if last < 0 or relatives[last][0] < low:
+        return False
+    other = bisect_left(others, start) - 1
+    return other < 0 or others[other] < relatives[last][1]
+
+
+@lru_cache(maxsize=8192)
+def _people(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
+    """Where a text speaks of relatives, and where of somebody else or in another clause."""
+    relatives = tuple(found.span() for found in _RELATIVE.finditer(text))
+    return relatives, tuple(found.start() for found in _SOMEBODY_ELSE.finditer(text))
 
 
 def _is_adjective(text: str, start: int, end: int) -> bool:
@@ -184,7 +209,7 @@ def _dated(
 def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = False) -> bool:
     """Whether a date is the relation's; of works and founding a date without a cue may be."""
     low, high = text.sentence_span(date.start)
-    if relation.group == "life" and _RELATIVE.search(text.clean, low, date.start):
+    if relation.group == "life" and _is_of_a_relative(text.clean, low, date.start):
         return False
     cues = governing_cues(text.clean, date.start, date.end, low, high, relation.group)
     if relation.cues & cues:
@@ -195,15 +220,17 @@ def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = Fal
 
 # ---------------------------------------------------------------------------------------- nations
 
+_LEAD = 80
+"""Characters before a span in which the words that lead to it are looked for."""
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
 _QUALIFIES = re.compile(r" (?!(?:in|and|on|at|for|to|with|from|by|as|was|is|or)\b)[a-z]")
 _COUNTRY = re.compile(
-    rf"\b(?:is|was) (?:an?|one|located)\b.*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]"
+    rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]"
 )
 _NATIONALITY = re.compile(
     rf"\b(?:is|was) an? (?:\d{{4}} )?({CAPITAL}\w+) [a-z]|\bcitizen of ({CAPITAL}\w+)"
     rf"|\bheld ({CAPITAL}\w+) citizenship|\b(?:He|She|It) (?:is|was) ({CAPITAL}\w+)\."
-    rf"|\b(?:is|was) an? (?!native)[a-z ]+ (?:from|of|in) ({CAPITAL}\w+)\."
+    rf"|\b(?:is|was) an? (?!native)[a-z ]{{1,200}} (?:from|of|in) ({CAPITAL}\w+)\."
     rf"|\b(?:made|produced) in ({CAPITAL}\w+)\b|\bIt is an? ({CAPITAL}\w+) production"
 )
 
@@ -216,12 +243,12 @@ def _national(
         low, high = text.sentence_span(match.start())
         if not about and not mentioned_within(text, head, low, high):
             continue
-        cues = list(cue_pattern(relation.group).finditer(text.clean, low, match.start()))
-        led = _LED.search(text.clean, 0, match.start()) or (
-            cues and cues[-1].lastgroup == "contact" and cues[-1].end() + 1 == match.start()
+        cues = cues_between(text.clean, relation.group, low, match.start())
+        led = _LED.search(text.clean, max(0, match.start() - _LEAD), match.start()) or (
+            cues and cues[-1].label == "contact" and cues[-1].end + 1 == match.start()
         )
         if led or not _QUALIFIES.match(text.clean, match.end()):
-            said = all(cue.lastgroup != "contact" for cue in cues)
+            said = all(cue.label != "contact" for cue in cues)
         else:
             said = about
         yield Finding("stated" if said else "together", None, text.sentence_at(match.start()))
@@ -231,7 +258,7 @@ def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
     for number, sentence in enumerate(passage.sentences):
         found = _NATIONALITY.search(sentence)
         if number == 0 and relation.name == "country":
-            found = _COUNTRY.search(sentence) or found
+            found = _COUNTRY.match(sentence) or found
         if found:
             yield Finding("other", None, number, next(group for group in found.groups() if group))
 
@@ -254,20 +281,21 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
     """Places that a passage gives for its subject's single-valued relation, other than the tail."""
     first = clean(tail).split()[:1]
     for number, sentence in enumerate(passage.sentences):
-        for run in _RUN.finditer(sentence):
-            place = clean(run[0])
+        for run in dict.fromkeys(_RUN.findall(sentence)):
+            place = clean(run)
             opens = place.split()[:1]
-            if opens == first or opens[0] in _NO_PLACE or is_about(text, run[0]):
+            if opens == first or opens[0] in _NO_PLACE or is_about(text, run):
                 continue
             if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
-                yield Finding("other", None, number, run[0])
+                yield Finding("other", None, number, run)
 
 
 def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> bool:
-    for match in re.finditer(rf"(?<!\w){re.escape(place)}(?!\w)", text.clean):
+    low, high = (*text.starts, len(text.clean))[number : number + 2]
+    for match in re.compile(rf"(?<!\w){re.escape(place)}(?!\w)").finditer(text.clean, low, high):
         start, end = match.span()
-        placed = _PLACED.search(text.clean, 0, start) or _ITS_CAPITAL.match(text.clean, end)
-        if text.sentence_at(start) == number and placed:
+        placed = _PLACED.search(text.clean, max(0, start - _LEAD), start)
+        if placed or _ITS_CAPITAL.match(text.clean, end):
             span = (start, end, *text.sentence_span(start))
             if relation.cues & governing_cues(text.clean, *span, relation.group):
                 return True

@@ -1,15 +1,16 @@
 """Where a text names something, and what a passage is about."""
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import dropwhile
 
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.text import as_date, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_QUALIFIED = re.compile(r"\s*\(.*\)$")
 _PARTICLES = word_list("particles")
 _HONORIFICS = word_list("honorifics")
 _OPENERS = word_list("openers")
@@ -23,7 +24,7 @@ def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     Whole forms are the name in full, without what follows a comma or stands in brackets, and
     under a former name; between first and last word there may be middle names.
     """
-    bare = _QUALIFIED.sub("", name) or name
+    bare = _unqualified(name)[0] or name
     first = clean(bare).split(" ,")[0]
     forms = dict.fromkeys([clean(name), clean(bare), first, normal_name(name), *other_names(first)])
     words = [w for w in normal_name(bare.split(",")[0]).split() if w not in _PARTICLES]
@@ -31,7 +32,14 @@ def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     return tuple(form for form in forms if form), ends
 
 
+def _unqualified(name: str) -> tuple[str, str]:
+    """A name, and apart from it what stands in brackets at its end, from the first of them on."""
+    bare, bracket, rest = name.partition("(")
+    return (bare.rstrip(), rest[:-1]) if bracket and rest.endswith(")") else (name, "")
+
+
 _MIDDLE_NAMES = 3
+_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES}}}")
 
 
 def _spans(
@@ -42,10 +50,11 @@ def _spans(
     forms, ends = _forms(name)
     for form in forms:
         yield from _word_spans(text, form, low, high)
-    if ends is None or f" {ends[1]} " not in text:
+    if ends is None or text.find(f" {ends[1]} ", low, high + 1) < 0:
         return
     for start, end in _word_spans(text, ends[0], low, high):
-        following = text[end + 1 : high].split(" ", _MIDDLE_NAMES + 1)[: _MIDDLE_NAMES + 1]
+        words = _WORDS.match(text, end + 1, high)
+        following = words[0].split(" ") if words else []
         if ends[1] in following:
             between = following[: following.index(ends[1])]
             if all(word.isalnum() for word in between):
@@ -61,15 +70,20 @@ def _word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
 
 def mentions(text: Text, name: str) -> list[Span]:
     """Spans of a name in the cleaned text; after a full mention its last word alone counts too."""
+    full, short = _places(text, name)
+    covered = {end for _, end in full}
+    later = short[bisect_left(short, (full[0][1],)) :] if full else ()
+    return [*full, *(span for span in later if span[1] not in covered)]
+
+
+@lru_cache(maxsize=16384)
+def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Where a name stands in a text, and where its last word alone may: found once, in order."""
     by_start: dict[int, Span] = {}
     for span in _spans(text.clean, name):
         by_start.setdefault(span[0], span)
-    found = sorted(by_start.values())
-    if found:
-        covered = {end for _, end in found}
-        later = _short_spans(text, name, found[0][1], len(text.clean))
-        found += [span for span in later if span[1] not in covered]
-    return found
+    full = tuple(sorted(by_start.values()))
+    return full, tuple(_short_spans(text, name, named=bool(full)))
 
 
 def first_mention(text: Text, name: str) -> int | None:
@@ -78,22 +92,22 @@ def first_mention(text: Text, name: str) -> int | None:
     return spans[0][0] if spans else None
 
 
-def _short_spans(text: Text, name: str, low: int, high: int) -> Iterator[Span]:
+def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
     """Spans of a name's last word alone, where nobody else's given name leads it.
 
-    Where others of that surname are named, the name itself must stand in full somewhere.
+    Where others of that surname are named, the name itself must stand in full (``named``).
     """
     last = _short_form(text, name)
     if not last:
         return
     words = normal_name(name).split()
     own = {f"{word} {last}" for word in {*words, *_HONORIFICS}}
-    others = {pair for pair in text.full_names if pair.endswith(f" {last}")} - own
+    others = text.full_names.get(last, frozenset()) - own
     if len(words) > _MIDDLE_NAMES:
-        others = set()
-    if others and next(_spans(text.clean, name), None) is None:
+        others = frozenset()
+    if others and not named:
         return
-    for start, end in _word_spans(text.clean, last, low, high):
+    for start, end in _word_spans(text.clean, last, 0, len(text.clean)):
         given = text.clean[max(0, start - 40) : start].split()[-1:]
         if not given or f"{given[0]} {last}" not in others:
             yield start, end
@@ -113,10 +127,13 @@ def _short_form(text: Text, name: str) -> str:
 
 def mentioned_within(text: Text, name: str, low: int, high: int, *, in_full: bool = False) -> bool:
     """Whether a name, or (unless ``in_full``) its last word, stands between two offsets."""
-    if next(_spans(text.clean, name, low, high), None):
-        return True
-    short = () if in_full else _short_spans(text, name, max(0, low - 1), high + 1)
-    return any(True for _ in short)
+    full, short = _places(text, name)
+    return _stands(full, low, high) or (not in_full and _stands(short, low, high))
+
+
+def _stands(spans: Sequence[Span], low: int, high: int) -> bool:
+    place = bisect_left(spans, (low,))
+    return place < len(spans) and spans[place][1] <= high
 
 
 _LONGEST_NAME = 8
@@ -163,10 +180,10 @@ def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dic
 
 def _other_qualifier(title: str, name: str) -> bool:
     """Whether both say in brackets what they are, and say different things."""
-    one, other = _QUALIFIED.search(title), _QUALIFIED.search(name)
+    one, other = _unqualified(title)[1], _unqualified(name)[1]
     if not one or not other:
         return False
-    a, b = set(clean(one[0]).split()), set(clean(other[0]).split())
+    a, b = set(clean(one).split()), set(clean(other).split())
     return not a <= b and not b <= a
 
 
@@ -174,9 +191,15 @@ _NAMING = re.compile(
     r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $"
 )
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
-_LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+)*")
+_LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
 _PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
+
+
+@lru_cache(maxsize=8192)
+def _first_verb(text: str) -> int | None:
+    verb = _VERB.search(text)
+    return verb.start() if verb else None
 
 
 def _names_subject(text: str, start: int, end: int) -> bool:
@@ -188,8 +211,8 @@ def _names_subject(text: str, start: int, end: int) -> bool:
         return False
     if start <= 1:
         return True
-    opening = _VERB.search(text)
-    early = opening is not None and end <= opening.start() and start <= 60
+    verb = _first_verb(text)
+    early = verb is not None and end <= verb and start <= 60
     return early and not _PREPOSITION.search(text, 0, start)
 
 
@@ -209,9 +232,7 @@ def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
     found: dict[str, tuple[str, int]] = {}
     for number, sentence in enumerate(passage.sentences):
         for run in _NAME_RUN.finditer(sentence):
-            words = run.group().split()
-            while words and clean(words[0]) in _OPENERS:
-                words.pop(0)
+            words = dropwhile(lambda word: clean(word) in _OPENERS, run.group().split())
             written = " ".join(words)
             if len(clean(written)) >= _SHORTEST_NAME:
                 found.setdefault(clean(written), (written, number))

@@ -22,7 +22,7 @@ _HATNOTE = re.compile(
     r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
 )
 _NOT_THE_OTHER = (
-    r"\bthe ([\w ]{{1,40}}?) {} is not to be confused with the ([\w ]+?) of the same name"
+    r"\bthe ([\w ]{{1,40}}?) {} is not to be confused with the ([\w ]{{1,40}}?) of the same name"
 )
 # A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
 _EXTENSION = re.compile(

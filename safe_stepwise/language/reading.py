@@ -1,9 +1,10 @@
 """A passage as text to search: cleaned, its life spans spelled out, its sentences kept track of."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import accumulate
@@ -27,9 +28,11 @@ class Text:
 
     title: str
     clean: str
-    starts: tuple[int, ...]
-    full_names: frozenset[str] = frozenset()
-    """Pairs of capitalised words, cleaned: whose surname a word is where a given name leads it."""
+    starts: tuple[int, ...] = field(hash=False)
+    stops: tuple[int, ...] = field(default=(), hash=False)
+    """Offsets of the `` . `` that close sentences."""
+    full_names: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
 
     def sentence_at(self, offset: int) -> int:
         """Index (from 0) of the sentence that holds ``offset``."""
@@ -37,9 +40,10 @@ class Text:
 
     def sentence_span(self, offset: int) -> tuple[int, int]:
         """Start and end of that sentence; a sentence cut at a comma by the source is rejoined."""
-        end = self.clean.find(" . ", offset)
-        start = self.clean.rfind(" . ", 0, offset)
-        return (0 if start < 0 else start + 3), (len(self.clean) if end < 0 else end)
+        after = bisect_left(self.stops, offset)
+        before = bisect_right(self.stops, offset - len(_STOP)) - 1
+        start = self.stops[before] + len(_STOP) if before >= 0 else 0
+        return start, self.stops[after] if after < len(self.stops) else len(self.clean)
 
 
 @lru_cache(maxsize=16384)
@@ -49,7 +53,7 @@ def clean(text: str) -> str:
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- d 1970 ) , the elder'
     """
-    text = strip_diacritics(re.sub(r"\s*[–—−]\s*|\s-\s", " ~~ ", text)).lower()
+    text = strip_diacritics(re.sub(r"[–—−]\s*+|\s-\s", " ~~ ", text)).lower()
     text = re.sub(r"'s\b|'(?=\s|$)", " 's ", text)
     text = re.sub(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)", " ", text).replace("~~", "--")
     text = re.sub(r"\.(?=\w)", " ", text).replace(".", "")
@@ -66,36 +70,40 @@ def read(passage: Passage) -> Text:
     one set of cues covers both ways of writing.
     """
     parts = [clean(sentence) for sentence in passage.sentences]
-    marks = [" . " if _CLOSED.search(sentence) else " " for sentence in passage.sentences]
+    marks = [_STOP if _CLOSED.search(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
-    spelled = _spell_out_life(whole)
+    (low, high), marked = _marked_brackets(whole)
+    spelled = whole[:low] + marked + whole[high:]
     return Text(
         passage.title,
         spelled,
-        tuple(_follow(list(starts)[:-1], whole, spelled)),
-        frozenset(pair for sentence in passage.sentences for pair in _full_names(sentence)),
+        tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
+        tuple(stop.start() for stop in _STOPS.finditer(spelled)),
+        _by_surname(pair for sentence in passage.sentences for pair in _full_names(sentence)),
     )
 
 
-def _follow(starts: list[int], old: str, new: str) -> list[int]:
-    """Where the words at ``starts`` of ``old`` stand in ``new``, in which a stretch is reworded."""
-    if old == new:
-        return starts
-    same = SequenceMatcher(None, old.split(" "), new.split(" "), autojunk=False)
-    words = {
-        block.a + i: block.b + i for block in same.get_matching_blocks() for i in range(block.size)
-    }
-    offsets = list(accumulate((len(word) + 1 for word in new.split(" ")), initial=0))
-    places = []
+def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
+    """Where the words at ``starts`` stand once a stretch of their text is reworded."""
+    low, high = stretch
+    a, b = old.split(" "), new.split(" ")
+    same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    words = {block.a + i: block.b + i for block in same for i in range(block.size)}
+    offsets = list(accumulate((len(word) + 1 for word in b), initial=0))
     for start in starts:
-        number = old.count(" ", 0, start)
-        kept = next((words[n] for n in range(number, len(words) + number) if n in words), None)
-        places.append(min(len(new), offsets[kept] if kept is not None else len(new)))
-    return places
+        if start < low:
+            yield start
+        elif start >= high:
+            yield start + len(new) - len(old)
+        else:
+            number = old.count(" ", 0, start - low)
+            kept = next((words[n] for n in range(number, len(a)) if n in words), len(b))
+            yield low + min(len(new), offsets[kept])
 
 
-_PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]*) ({CAPITAL}[\w'’-]+))")
+# A word is no longer than this: one without end would be begun anew at each of its capitals.
+_PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]{{0,80}}+) ({CAPITAL}[\w'’-]{{1,80}}))")
 
 
 def _full_names(sentence: str) -> Iterator[str]:
@@ -105,6 +113,15 @@ def _full_names(sentence: str) -> Iterator[str]:
             yield f"{given} {clean(match[2])}"
 
 
+def _by_surname(pairs: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for pair in pairs:
+        found[pair.rpartition(" ")[2]].add(pair)
+    return {last: frozenset(those) for last, those in found.items()}
+
+
+_STOP = " . "
+_STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.\s*$|[!?"]\s*$|\.\)\s*$""")
 
 
@@ -126,11 +143,11 @@ _SHORT_EVENTS = (
 )
 
 
-def _spell_out_life(text: str) -> str:
-    """Mark what was born and what died in the brackets after a name, however they are punctuated.
+def _marked_brackets(text: str) -> tuple[Span, str]:
+    """The brackets after a name that bound a life, and how they read once they say so.
 
-    ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``: words are added, and ``d`` and
-    ``b`` spelled out; none is taken away.
+    ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``, however it is punctuated: words are
+    added, and ``d`` and ``b`` spelled out; none is taken away. Without such brackets an empty span.
     """
     for opening in _LIFE_BRACKETS.finditer(text, 0, _LIFE_OPENING):
         inside = opening[0]
@@ -139,8 +156,8 @@ def _spell_out_life(text: str) -> str:
         inside = _BARE_YEARS.sub(r"\1 -- \2", inside)
         marked = f"{inside[0]} {_marked_life(inside[2:-1])})"
         if marked != opening[0]:
-            return text[: opening.start()] + marked + text[opening.end() :]
-    return text
+            return opening.span(), marked
+    return (0, 0), ""
 
 
 def _marked_life(inside: str) -> str:

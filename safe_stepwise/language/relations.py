@@ -118,7 +118,7 @@ _WORK_BY = re.compile(
 # A reference to an earlier answer, or words that are capitalised but for particles.
 _NAME = re.compile(
     r"#\d+|(?:the )?(?:\d{4} )?(?:film |song |album |book )?"
-    r"(?:[^a-z\s]\S*|\S{1,4})(?: (?:[^a-z\s]\S*|\S{1,4}|\(.*\)))*"
+    r"(?>[^a-z\s]\S*+|\S{1,4}+)(?: (?>\([^()]*+\)(?= |$)|[^a-z\s]\S*+|\S{1,4}+))*+"
 )
 
 

@@ -17,10 +17,10 @@ _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
-_GAP = r"\s*,?\s*"
+_GAP = r"\s*+(?:,\s*+)?"
 _DATE = re.compile(
-    rf"(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s+of)?\s*{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
-    rf"|{_MONTH.format('m2')}\s*{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
+    rf"(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
+    rf"|{_MONTH.format('m2')}\s*+{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
     rf"|{_MONTH.format('m3')}{_GAP}{_YEAR.format('y3')}"
     rf"|{_YEAR.format('y4')})",
     re.IGNORECASE,
@@ -32,8 +32,9 @@ _ABOUT = frozenset(
 _HONORIFIC = re.compile(
     rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE
 )
-_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
-_QUALIFIER = re.compile(r"\s*\(([^()]*)\)\s*$")
+_PARENTHESIS = re.compile(r"\([^()]*+\)")
+# Where white space begins, so that a run of it is walked through once.
+_QUALIFIER = re.compile(r"(?<!\s)\s*+\(([^()]*+)\)\s*+$")
 _NOT_WORD = re.compile(r"[^\w]+")
 _NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
-import shutil
-import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,8 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import RETRIEVED
 from safe_stepwise.records import Passage
+from safe_stepwise.store.files import remove_folder, whole_folder
+from safe_stepwise.store.parsing import parse_json
 
 _INDEX = "1"
 """Goes up when an index is made otherwise."""
@@ -45,7 +45,7 @@ class Corpus:
             raw = path.read_bytes()
             sha256 = hashlib.sha256(raw).hexdigest()
             text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"--corpus {path}: cannot be read ({error})") from None
         passages = tuple(_passages(path, text.decode("utf-8-sig", "surrogateescape")))
         if not passages:
@@ -74,7 +74,7 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
         stored = bm25s.BM25.load(folder, show_progress=False, load_corpus=False)
         if stored.scores["num_docs"] == len(passages):
             return stored
-    except (OSError, ValueError, KeyError):  # not there, or damaged: made anew
+    except Exception:  # not there, or damaged in whatever way: made anew
         pass
     index = bm25s.BM25()
     terms = _terms([f"{page.title} {page.text}" for page in passages])
@@ -88,11 +88,9 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
 def _store(index: Any, folder: Path) -> None:
     """Keep an index; a folder that can't be written is no reason to stop."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-            index.save(Path(made) / "index", show_progress=False)
-            shutil.rmtree(folder, ignore_errors=True)
-            (Path(made) / "index").rename(folder)
+        with whole_folder(folder) as made:
+            index.save(made, show_progress=False)
+            remove_folder(folder)
     except OSError:
         return
 
@@ -121,7 +119,7 @@ def _passages(path: Path, text: str) -> Iterator[Passage]:
 def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """What should be passages, each with its place; an object of titles is taken apart."""
     try:
-        whole = json.loads(text)
+        whole = parse_json(text)
     except ValueError:
         yield from _lines(path, text)
         return
@@ -139,7 +137,7 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         if not line.strip():
             continue
         try:
-            yield f"{path}:{number}", json.loads(line)
+            yield f"{path}:{number}", parse_json(line)
         except ValueError as error:
             raise UserError(f"--corpus {path}:{number}: is no JSON ({error})") from None
 

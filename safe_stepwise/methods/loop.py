@@ -8,10 +8,11 @@ fault with is written anew with the feedback, at most N times; after that ``on_e
 
 A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the
 grammar wants; it is never accepted. A number that does not count on from the accepted steps is set
-right. A verdict that cannot be read (no label, none of the taxonomy's, two that differ) never
-accepts a step: it is a rejection, whose feedback (label ``Unread``) asks for the step in other
-words. Only where the retries are used up may ``accept`` take it, which `unverified` counts. K
-rounds without an answer end in one call for it, which nobody verifies.
+right. A verdict that cannot be read (no label, none of the taxonomy's, two that differ, one that
+stands in what was judged) never accepts a step: it is a rejection, whose feedback (label
+``Unread``) asks for the step in other words. Only where the retries are used up may ``accept`` take
+it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
+verifies.
 
 With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
 Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
@@ -259,7 +261,7 @@ class _Run:
             replace(request, scene=Scene(q, previous=previous, step=step))
         )
         try:
-            return parse_feedback(reply.text, incomplete), reply
+            return parse_feedback(reply.text, incomplete, prompts.data_of(request)), reply
         except FeedbackError:
             return _UNREAD, reply
 

@@ -52,6 +52,7 @@ def answers_given(
     judge_repeats: int = 1,
     skip_exact: bool = False,
     cache: str | Path | None = None,
+    timeout: float | None = None,
 ) -> dict[str, Any]:
     """Scores of answers: ``exact_match``, ``f1``, ``accuracy`` (0 to 1), ``unscored`` (a count).
 
@@ -62,8 +63,9 @@ def answers_given(
     without a judge. With a judge also ``judge_failed``: how many of those got no reply at all.
 
     ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.Agreement`); ``skip_exact`` calls
-    exact matches correct without asking; ``cache`` is the file of replies, if not the user's own.
-    Where an engine without a model took part, ``simulated`` is True.
+    exact matches correct without asking; ``cache`` is the file of replies, if not the user's own;
+    ``timeout`` is for one call to a server, in seconds. Where an engine without a model took part,
+    ``simulated`` is True.
 
     Raises ``UserError``, of one line, for input that is none.
 
@@ -85,7 +87,7 @@ def answers_given(
     cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
 
     async def judged() -> dict[str, Any]:
-        async with opened({"judge": judge}, cache) as clients:
+        async with opened({"judge": judge}, cache, timeout) as clients:
             judging = Judge(clients["judge"], skip_exact, judge_repeats)
             verdicts = await _verdicts(judging, cases)
             return {**found, **_report(verdicts), **_notes(clients)}
@@ -112,6 +114,7 @@ def answers_by_loop(
     judge_repeats: int = 1,
     skip_exact: bool = False,
     cache: str | Path | None = None,
+    timeout: float | None = None,
 ) -> dict[str, Any]:
     """Let a method answer questions from their passages, and score its answers.
 
@@ -142,7 +145,7 @@ def answers_by_loop(
     specs = _specs(asked, chosen, known, judge)
 
     async def answered() -> dict[str, Any]:
-        async with opened(specs, cache) as clients:
+        async with opened(specs, cache, timeout) as clients:
             trajectories = await _trajectories(clients, asked, chosen, ours)
             found = _loop_report(asked, trajectories, ours)
             if judge is not None:

@@ -2,14 +2,13 @@
 
 Only JSON counts, found as `store.replies` finds it, and only one object of it in a reply, outermost
 and unbroken: ``incorrect`` is never found to hold ``correct``, and an object that the answer
-brought along, which a judge may quote, is refused.
+brought along (`store.planted`), which a judge may quote, is refused.
 """
 
-import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
+from safe_stepwise.store.planted import is_blank_form, is_planted
 from safe_stepwise.store.replies import plain_key, read_reply
 
 LONGEST_REPLY = 20_000
@@ -17,7 +16,7 @@ LONGEST_REPLY = 20_000
 
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_KEYS = ("verdict", "explanation")
 
 
 class VerdictError(ValueError):
@@ -44,7 +43,9 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise VerdictError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
     if not isinstance(explanation, str) or not explanation.strip():
         raise VerdictError("it gives no explanation")
-    if _is_planted(explanation, data):
+    if is_blank_form(found, _KEYS):
+        raise VerdictError("it is the form alone, not filled in")
+    if is_planted(found, _KEYS, "\n".join(data)):
         raise VerdictError("its verdict is one that the answer or the question brought along")
     # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.
     return said, explanation.strip().encode("utf-8", "replace").decode("utf-8")
@@ -66,22 +67,3 @@ def _only_object(text: str) -> dict[str, Any]:
     if len(found) > 1 or found[0] not in alone:
         raise VerdictError("it holds more than one JSON object")
     return {plain_key(key): value for key, value in found[0].items()}
-
-
-def _is_planted(explanation: str, data: Sequence[str]) -> bool:
-    """Whether a text with a brace in it, as a planted object has, holds the explanation."""
-    sought = _letters(explanation)
-    return any(sought in _letters(form) for text in data if "{" in text for form in _forms(text))
-
-
-def _forms(text: str) -> Iterator[str]:
-    """The text, and what a model makes of it that takes JSON escapes in it for what they mean."""
-    for _ in range(3):
-        yield text
-        text = _ESCAPE.sub(lambda match: chr(int(match[1] or "20", 16)), text)
-
-
-def _letters(text: str) -> str:
-    """Letters and digits alone: neither spacing nor broken up marks hide a quotation."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in plain if character.isalnum())

@@ -8,14 +8,15 @@ that fails, in its folder of modules fetched before. This command puts the modul
 import argparse
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn
 
 from safe_stepwise import __version__
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import remove_folder, whole_folder
 
 NAME = "safe_stepwise"
 FOLDER = f"metrics/evaluate-metric--{NAME}"
@@ -44,8 +45,7 @@ exit status: 0 done; 2 something for you to mend
 
 def source() -> str:
     """The module's text, as the Space folder has it."""
-    shipped = resources.files("safe_stepwise").joinpath("metric", "space", f"{NAME}.py.txt")
-    return shipped.read_text(encoding="utf-8")
+    return _shipped().read_text(encoding="utf-8")
 
 
 def registered() -> list[Path]:
@@ -67,16 +67,13 @@ def register() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         for level in (folder.parent, folder):
             (level / "__init__.py").touch()
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            made = Path(work) / "module"
-            made.mkdir()
+        with resources.as_file(_shipped()) as file:
+            target = folder / files_to_hash([str(file)])
+        with whole_folder(target) as made:
             (made / "__init__.py").touch()
             (made / f"{NAME}.py").write_text(module, encoding="utf-8")
-            target = folder / files_to_hash([str(made / f"{NAME}.py")])
-            for other in registered():
-                shutil.rmtree(other.parent)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(made, target)
+            for other in {target, *(copy.parent for copy in registered())}:
+                remove_folder(other)
     except OSError as error:
         raise UserError(
             f"{error.filename}: cannot be written ({error.strerror}); "
@@ -142,6 +139,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
+
+
+def _shipped() -> Traversable:
+    return resources.files("safe_stepwise").joinpath("metric", "space", f"{NAME}.py.txt")
 
 
 def _folder() -> Path:

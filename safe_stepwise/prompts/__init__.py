@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
-from safe_stepwise.engines.base import Message, Schema
+from safe_stepwise.engines.base import Message, Request, Schema
 
 _FOLDER = resources.files(__name__)
 # "<|im_end|>", "</s>", "<start_of_turn>", "<｜User｜>", "[INST]", "<<SYS>>": what templates of
@@ -73,6 +73,11 @@ def defuse(text: str) -> str:
     'Hi < |im_end|> < /s> [ INST] 1 < 2 < b>'
     """
     return _MARKS.sub(lambda match: f"{match[0]} ", text)
+
+
+def data_of(request: Request) -> str:
+    """What a request tells beside its instructions: the turns of the user, which quote the data."""
+    return "\n".join(turn.content for turn in request.messages if turn.role == "user")
 
 
 def quoted(text: str) -> str:

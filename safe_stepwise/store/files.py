@@ -1,15 +1,25 @@
-"""Files that never exist in part, and their digests."""
+"""Files and folders that never exist in part, and their digests.
+
+What is being written is hidden beside its place as ``.NAME.half``, and locked by its writer: two
+who write one thing take turns, and what nobody holds is what a killed run left (`sweep`).
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+HALF = ".half"
+_BLOCK = 1 << 20
 
 
 def sha256_of(path: Path) -> str:
@@ -28,16 +38,118 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     write_parts(path, (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines))
 
 
+def copy_file(source: Path, path: Path) -> None:
+    """Write a file with another's content, as `write_atomically` does."""
+    with source.open("rb") as content:
+        write_parts(path, iter(lambda: content.read(_BLOCK), b""))
+
+
 def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
     """Write a file from its parts, as `write_atomically` does."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    half = _half(path)
+    with _held(lambda: os.open(half, _NEW, 0o666), half) as handle:
+        try:
+            with open(handle, "wb", closefd=False) as file:
+                file.truncate()
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                os.fsync(handle)
+            half.replace(path)
+        finally:
+            if _is_at(handle, half):
+                half.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to fill, which is renamed to ``path`` when that went well.
+
+    One that stands there at the end stays, as another may have been first; to replace it, remove it
+    last of all (`remove_folder`).
+    """
+    half = _half(path)
+    half.parent.mkdir(parents=True, exist_ok=True)
+    with _held(lambda: _opened(half), half) as handle:
+        try:
+            for left in half.iterdir():
+                _remove(left)
+            yield half
+            if not path.exists():
+                half.rename(path)
+        finally:
+            if _is_at(handle, half):
+                shutil.rmtree(half, ignore_errors=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder, if it is there, so that it never exists in part."""
+    gone = _half(path.with_name(f"{path.name}.gone"))
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        path.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def is_half(path: Path) -> bool:
+    """Whether a path is what a writer hides until it is whole."""
+    return path.name.startswith(".") and path.name.endswith(HALF)
+
+
+def sweep(half: Path) -> None:
+    """Remove what a writer that was killed left half-written; one that is at work holds it."""
     try:
-        with temporary.open("wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        handle = os.open(half, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(half)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(handle)
+
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+
+
+def _half(path: Path) -> Path:
+    return path.with_name(f".{path.name}{HALF}")
+
+
+def _opened(folder: Path) -> int:
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir()
+        with suppress(FileNotFoundError):  # another has just renamed it
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+@contextmanager
+def _held(opened: Callable[[], int], half: Path) -> Iterator[int]:
+    """The handle of a ``half`` that this process alone writes; whoever else does is waited for."""
+    while True:
+        handle = opened()
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # The one that was waited for has renamed or removed what was opened.
+            if _is_at(handle, half):
+                yield handle
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,17 +1,23 @@
 """JSON of strangers, which may be nested, or written, so as to do harm."""
 
 import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.shapes import shaped
 
 DEEPEST = 100
 """Objects and lists within each other; nothing that is written here goes half as deep."""
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The value of a JSON document (UTF-8 if bytes).
+    """The value of a JSON document (UTF-8 if bytes, a byte order mark before it or not).
 
-    Raises ``ValueError``, and nothing else, for what is no JSON: NaN, nesting
-    beyond `DEEPEST`.
+    Raises ``ValueError``, and nothing else, for what is no JSON, and for what it may say but no
+    reader here can use: a number beyond what a float holds, nesting beyond `DEEPEST`.
 
     >>> parse_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -19,14 +25,29 @@ def parse_json(content: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: nested more than 100 deep
     """
-    text = content.decode("utf-8") if isinstance(content, bytes) else content
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _DECODER.decode(text)
     except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
+        raise _too_deep() from None
     if text.count("[") + text.count("{") > DEEPEST:
         _check_depth(value)
     return value
+
+
+def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[str, Any]:
+    """The object of JSON that a file of ours holds; ``kind`` is the dataclass that was written.
+
+    Raises ``UserError`` for a file that holds something else, with ``mend`` as what to do.
+    """
+    try:
+        found: dict[str, Any] = shaped(parse_json(file.read_bytes()), kind, "the record")
+        return found
+    except OSError as error:
+        reason = error.strerror
+    except ValueError as error:
+        reason = str(error)
+    raise UserError(f"{file}: cannot be read ({reason}); {mend}")
 
 
 def _check_depth(value: Any) -> None:
@@ -36,8 +57,23 @@ def _check_depth(value: Any) -> None:
         level = [two for one in inner for two in one if isinstance(two, dict | list)]
         if not level:
             return
-    raise ValueError(f"nested more than {DEEPEST} deep")
+    raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested more than {DEEPEST} deep")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _refuse(digits if len(digits) <= 20 else f"{digits[:20]}…")
+    return number
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    is_named = constant.strip("-").isalpha()
+    raise ValueError(f"{constant} is {'no JSON' if is_named else 'too large a number'}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

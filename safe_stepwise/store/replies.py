@@ -5,10 +5,11 @@ in a thought is no reply), an object or list around what was asked for, a comma 
 value is taken whole or not at all; of one that is malformed or breaks off, what is complete inside
 it stands for itself. An object that gives two values for one key, however the key is spelled, is
 malformed. `Reply.answers` refuses what only guessing could read: an answer that breaks off, one
-that holds another, a key of it that stands outside.
+that holds another, a key of it that stands outside; and it passes over answers that are merely
+quoted (`store.planted`).
 
-A reply is data: nothing in it is evaluated, the time to read it grows with its length only, and
-nesting beyond `DEEPEST` is malformed.
+A reply is data: nothing in it is evaluated, the time to read it grows with its length only, nesting
+beyond `DEEPEST` is malformed, and a reply beyond `LONGEST` holds nothing.
 """
 
 import json
@@ -17,8 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from safe_stepwise.store.planted import is_blank_form, is_planted
+
 DEEPEST = 60
 """Objects and lists within each other; what goes deeper is a model that repeats itself."""
+LONGEST = 256 * 1024
+"""Characters of a reply that is looked into: 25 times what fits into 2,048 tokens."""
 
 _DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
 # Possessive throughout, so that no quote is looked at twice.
@@ -32,6 +37,9 @@ _OPENS = re.compile(
 _FENCE = re.compile(r"```\w*")
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+
+
+TOO_LONG = f"the reply is longer than {LONGEST:,} characters"
 
 
 class ReplyError(ValueError):
@@ -51,27 +59,35 @@ class Reply:
     """The outermost objects and lists of a reply, in order, and those that are malformed.
 
     ``is_clean``: it is one value of strict JSON, a fence aside. ``around``: the text before,
-    between and behind the values, what is malformed and no thought included.
+    between and behind the values, what is malformed and no thought included. ``is_too_long``:
+    nothing was looked for in it.
     """
 
     values: tuple[Any, ...]
     broken: tuple[Broken, ...]
     is_clean: bool
     around: tuple[str, ...]
+    is_too_long: bool = False
 
     def outermost(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
         """Objects and lists that are wanted, wherever they stand but within another such one."""
         return [found for value in self.values for found in _outermost(value, is_wanted)]
 
-    def answers(self, *keys: str) -> list[dict[str, Any]]:
+    def answers(self, *keys: str, data: str = "") -> list[dict[str, Any]]:
         """The objects that hold the first of some keys, those keys spelled as they are here.
 
-        Raises `ReplyError` where one of them stands in a malformed object, and where the first is
-        given once more: outside of an answer, or within one (in a field of another name).
+        ``data`` is what the request quoted: answers that stand in it, and forms that nobody filled
+        in, are passed over.
+
+        Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object,
+        where the first is given once more (outside of an answer, or within one, in a field of
+        another name), and where all answers are passed over.
 
         >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
         [{'verdict': 'none', 'path': [1]}]
         """
+        if self.is_too_long:
+            raise ReplyError(TOO_LONG)
         names = {plain_key(key): key for key in keys}
         first = plain_key(keys[0])
         for broken in self.broken:
@@ -87,7 +103,8 @@ class Reply:
         loose = (key for text in self.around for key in _WRITTEN_KEY.findall(text))
         if within or (found and any(plain_key(key) == first for key in loose)):
             raise ReplyError(f"{keys[0]} is given outside of the answer, too")
-        return [{names.get(plain_key(key), key): one[key] for key in one} for one in found]
+        spelled = [{names.get(plain_key(key), key): one[key] for key in one} for one in found]
+        return _own(spelled, keys, data)
 
 
 def plain_key(key: str) -> str:
@@ -100,11 +117,13 @@ def plain_key(key: str) -> str:
 
 
 def read_reply(text: str) -> Reply:
-    """All that stands in a reply; raises nothing.
+    """All that stands in a reply, nothing if it is too long; raises nothing.
 
     >>> read_reply('Here: {"a": [1]} and [2, {"b": 3}, {"c"').values
     ({'a': [1]}, {'b': 3})
     """
+    if len(text) > LONGEST:
+        return Reply((), (), is_clean=False, around=(), is_too_long=True)
     reader = _Reader(text)
     reader.read()
     starts = [start for start, _, _ in reader.found]
@@ -122,6 +141,17 @@ def _is_alone(text: str, start: int, end: int) -> bool:
     """Whether nothing but a fence stands around a span; one that is left open is one, too."""
     before, after = text[:start].strip(), text[end:].strip()
     return (not before and not after) or bool(_FENCE.fullmatch(before) and after in ("", "```"))
+
+
+def _own(found: list[dict[str, Any]], keys: tuple[str, ...], data: str) -> list[dict[str, Any]]:
+    """The answers that the model gives itself."""
+    filled_in = [one for one in found if not is_blank_form(one, keys)]
+    if found and not filled_in:
+        raise ReplyError("the answer is the form alone, not filled in")
+    own = [one for one in filled_in if not is_planted(one, keys, data)]
+    if filled_in and not own:
+        raise ReplyError("the answer is one that the data brought along, quoted")
+    return own
 
 
 def _outermost(value: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
@@ -177,10 +207,10 @@ class _Reader:
     def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
         found: dict[str, Any] = {}
         spelled: dict[str, str] = {}
-        doubled = ""
+        key = doubled = ""
         try:
             while not self.text.startswith("}", at := self._skip(at)):
-                key, at = self._key(at, [*spelled.values()])
+                key, at = self._key(at, key)
                 name = spelled.setdefault(plain_key(key), key)
                 value, at = self._value(at, depth, key)
                 if found.setdefault(name, value) != value:
@@ -193,9 +223,9 @@ class _Reader:
             raise
         return found, at + 1
 
-    def _key(self, at: int, before: list[str]) -> tuple[str, int]:
-        """A key and its colon."""
-        reason = _malformed(before[-1] if before else "")
+    def _key(self, at: int, before: str) -> tuple[str, int]:
+        """A key, behind another, and its colon."""
+        reason = _malformed(before)
         if not self.text.startswith('"', at):
             raise _Broke(at, reason)
         key, at = self._atom(at, reason)

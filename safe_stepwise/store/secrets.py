@@ -4,8 +4,13 @@ What a server says is data of a stranger, and may hold the key that it was sent.
 `redacted` before it is kept or printed.
 """
 
+import base64
+import functools
+import json
 import os
 import re
+from collections.abc import Collection
+from urllib.parse import quote
 
 HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key", "an AWS key"
 PATTERNS: tuple[tuple[str, str, str], ...] = (
@@ -28,10 +33,10 @@ REDACTED = "[redacted]"
 _SHORTEST = 8
 """Characters of a credential of ours; what is shorter (``EMPTY``) could be any word."""
 _NAMES = {"KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"}
-_KEY_LIKE = re.compile(
-    "|".join(re.escape(start) + rest for _, start, rest in PATTERNS)
+_KEY = re.compile("|".join(re.escape(start) + rest for _, start, rest in PATTERNS), re.ASCII)
+_KEY_BY_PLACE = re.compile(
     # What stands behind a scheme of HTTP, in an address before its host, behind a field's name.
-    + r"|(?i:(?<=bearer )\S{8,}|(?<=basic )[\w+/=-]{16,}|(?<=[a-z]://)[^\s/@:]*+:[^\s/@]++(?=@)"
+    r"(?i:(?<=bearer )\S{8,}|(?<=basic )[\w+/=-]{16,}|(?<=[a-z]://)[^\s/@:]*+:[^\s/@]++(?=@)"
     + r"|(?:(?<=key)|(?<=token)|(?<=secret)|(?<=password))"
     + r"[\"'`]?\s?[:=]\s?[\"'`]?[^\s\"'`,;}\])]{12,})",
     re.ASCII,
@@ -62,6 +67,54 @@ def redacted(text: str) -> str:
     >>> redacted("the api_key=Gh3kk29dkw9wx is wrong, see http://me:pw@proxy:80/")
     'the api_key[redacted] is wrong, see http://[redacted]@proxy:80/'
     """
-    for value in sorted(credentials().values(), key=len, reverse=True):
-        text = text.replace(value, REDACTED)
-    return _KEY_LIKE.sub(REDACTED, text)
+    return _KEY_BY_PLACE.sub(REDACTED, keyless(text, credentials().values()))
+
+
+def keyless(text: str, ours: Collection[str]) -> str:
+    """A text of a stranger without ``ours``, however spelled, and whatever only a key looks like.
+
+    Unlike `redacted` it leaves alone what a text may well say, as ``Key: Constantinople1453``.
+
+    >>> keyless("Key: Constantinople1453, and dG9wc2VjcmV0MTI= is top%73ecret12", ["topsecret12"])
+    'Key: Constantinople1453, and [redacted]I= is [redacted]'
+    """
+    folded = text.lower()
+    found = any(spelling in folded for value in ours for spelling in _spellings(value))
+    # A character may be escaped that need not be, so that no spelling is there as a whole.
+    if found or (ours and ("\\u" in text or "%" in text)):
+        text = _spelled(tuple(sorted(ours, key=len, reverse=True))).sub(REDACTED, text)
+    if any(start in text for _, start, _ in PATTERNS):
+        text = _KEY.sub(REDACTED, text)
+    return text
+
+
+@functools.lru_cache(maxsize=64)
+def _spellings(value: str) -> frozenset[str]:
+    """How a server may repeat a credential, in small letters.
+
+    In base64 (which Basic auth is) it looks different at each of three places behind what precedes
+    it, and its ends depend on its neighbours.
+    """
+    raw = os.fsencode(value)
+    coded = {value, value[::-1], json.dumps(value)[1:-1], quote(raw, safe=""), raw.hex()}
+    for shift in range(3):
+        whole = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+        inner = whole[-(-8 * shift // 6) : len(whole) - ((len(raw) + shift) % 3 > 0)]
+        coded |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return frozenset(spelling.lower() for spelling in coded)
+
+
+@functools.lru_cache(maxsize=8)
+def _spelled(values: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches every spelling of some credentials, each character escaped or not."""
+    found = []
+    for value in values:
+        found += sorted(map(re.escape, _spellings(value)), key=len, reverse=True)
+        found.append("".join(_escaped_or_not(character) for character in value))
+    return re.compile("|".join(found), re.IGNORECASE)
+
+
+def _escaped_or_not(character: str) -> str:
+    as_json = f"\\\\u{ord(character):04x}"
+    as_percent = "".join(f"%{byte:02x}" for byte in os.fsencode(character))
+    return f"(?:{re.escape(character)}|{as_json}|{as_percent})"

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from safe_stepwise.store.terminal import printable
+
 
 def table(rows: Sequence[Sequence[object]]) -> str:
     """Rows as aligned text, the first as header; numbers to the right.
@@ -11,7 +13,7 @@ def table(rows: Sequence[Sequence[object]]) -> str:
     -----  -----
     train  2,000
     """
-    texts = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
+    texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     right = [isinstance(c, int | float) for c in rows[-1]]
     lines = [

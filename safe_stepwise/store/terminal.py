@@ -1,9 +1,15 @@
 """Text of strangers on a terminal: ids, server messages and keys of files steer nothing there."""
 
+import re
+import sys
 import unicodedata
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
 
 _STEERS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 """Categories of Unicode: controls (ANSI begins with one), bidi marks, surrogates, line ends."""
+_OF_A_BAR = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
+"""What tqdm writes to move about: to the line's begin, and alone, down and up."""
 
 
 def printable(text: str) -> str:
@@ -12,7 +18,42 @@ def printable(text: str) -> str:
     >>> printable("row \\x1b[31mq1\\u202e\\nnext")
     'row \\\\x1b[31mq1\\\\u202e next'
     """
-    line = " ".join(text.split())
+    return _spelled(" ".join(text.split()))
+
+
+def guard_output() -> None:
+    """From now on print only what steers no terminal, whoever prints it, this process over.
+
+    Line ends stay, and on standard error the movements of progress bars. A character that the
+    stream cannot write is spelled out as well.
+    """
+    sys.stdout = cast(TextIO, _Guarded(sys.stdout))
+    sys.stderr = cast(TextIO, _Guarded(sys.stderr, _OF_A_BAR))
+
+
+class _Guarded:
+    """A text stream but for what is written to it; ``kept`` may begin a text."""
+
+    def __init__(self, stream: TextIO, kept: re.Pattern[str] | None = None) -> None:
+        self._stream, self._kept = stream, kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        begin = self._kept.match(text) if self._kept else None
+        own, told = (begin.group(), text[begin.end() :]) if begin else ("", text)
+        coding = self._stream.encoding or "utf-8"
+        seen = "\n".join(map(_spelled, told.split("\n")))
+        self._stream.write(own + seen.encode(coding, "backslashreplace").decode(coding))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def _spelled(line: str) -> str:
     if line.isascii() and line.isprintable():
         return line
     return "".join(

@@ -7,25 +7,58 @@ test can tell a call that was repeated from one that was owed.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import math
 import random
+import re
 import socket
 import struct
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-Fault = Literal["429", "500", "hang", "truncated", "cut", "reset", "unsized", "garbage"]
-ALL_FAULTS: tuple[Fault, ...] = get_args(Fault)
+Fault = Literal[
+    "429",
+    "500",
+    "hang",
+    "truncated",
+    "cut",
+    "reset",
+    "unsized",
+    "garbage",
+    "503",
+    "drip",
+    "huge",
+    "bomb",
+    "wrong",
+    "deep",
+    "empty",
+    "bytes",
+    "400",
+    "redirect",
+]
+EVERY_FAULT: tuple[Fault, ...] = get_args(Fault)
+ALL_FAULTS = EVERY_FAULT[:-2]
+"""Those that may pass."""
+WAITS = ("hang", "drip")
+"""They last until the client gives up."""
 FAULTS = ALL_FAULTS[:6]
 """Unless others are asked for. Half the JSON comes as ``truncated`` (declared as whole), ``cut``
 (fewer bytes than declared) or ``unsized`` (no length declared, the connection closed);
-``garbage`` is no HTTP."""
+``garbage`` is no HTTP. 400 MB come as they are (``huge``) and in 400 kB of gzip (``bomb``)."""
+_BODIES: Mapping[str, bytes] = {
+    "wrong": b'{"choices": [{"message": {"content": ["no text"]}}]}',
+    "deep": b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "empty": b'{"choices": []}',
+    "bytes": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
+}
+_MEGABYTE = 1 << 20
 
 
 @dataclass
@@ -51,6 +84,11 @@ class MockServer:
     raw: bytes | None = None
     key: str | None = None
     """The bearer token that is asked for, if any."""
+    echo: bool = False
+    """Repeat the header with the key, in all that is said."""
+    models_status: int = 200
+    usage: Any = None
+    """In place of the true one."""
     finish: str = "stop"
     asked: Counter[str] = field(default_factory=Counter)
     """Calls by the SHA-256 of their body's JSON, sorted."""
@@ -59,6 +97,8 @@ class MockServer:
     faulted: Counter[str] = field(default_factory=Counter)
     """Faults by kind."""
     calls: int = 0
+    refused: int = 0
+    """Calls with another key."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
     port: int = 0
@@ -107,17 +147,22 @@ class MockServer:
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection goes on."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        headers = {n.lower(): v for n, v in (line.split(": ", 1) for line in head[1:] if line)}
+        told = f" (you sent {headers.get('authorization')})" if self.echo else ""
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        if self.key and headers.get("authorization") != f"bearer {self.key}".lower():
-            await _respond(writer, 401, {"error": {"message": "no such key"}})
+        if self.key and headers.get("authorization") != f"Bearer {self.key}":
+            self.refused += 1
+            await _respond(writer, 401, {"error": {"message": f"no such key{told}"}})
             return True
         if self.raw is not None:
             writer.write(_head(200, len(self.raw), {}) + self.raw)
             await writer.drain()
             return True
         if "/models" in head[0]:
-            await _respond(writer, 200, {"object": "list", "data": [_model(self.model)]})
+            listed = {"object": "list", "data": [_model(self.model), *([_model(told)] * self.echo)]}
+            error = {"error": {"message": f"no list{told}"}}
+            found = listed if self.models_status == 200 else error
+            await _respond(writer, self.models_status, found)
             return True
         body = json.loads(raw)
         name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
@@ -130,18 +175,20 @@ class MockServer:
         if self.latency:
             await asyncio.sleep(self.latency)
         if self.status:
-            await _respond(writer, self.status, {"error": {"message": "as you wish"}})
+            await _respond(writer, self.status, {"error": {"message": f"as you wish{told}"}})
             return True
         if self._random.random() < self.fault_rate:
             fault = self._random.choice(self.faults)
             self.faulted[fault] += 1
-            return await self._fail(fault, writer)
-        await _respond(writer, 200, self._completion(body))
+            return await self._fail(fault, writer, told)
+        await _respond(writer, 200, self._completion(body, told))
         self.answered[name] += 1
         return True
 
-    def _completion(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _completion(self, body: Mapping[str, Any], told: str) -> dict[str, Any]:
         text = self.reply(body)
+        noted = re.sub(r'"(explanation|diagnosis)": "', lambda m: m[0] + told, text)
+        text = noted if text.startswith("{") else text + told
         prompt = sum(len(m["content"]) for m in body["messages"]) // 4
         return {
             "id": "chatcmpl-1",
@@ -155,7 +202,8 @@ class MockServer:
                     "message": {"role": "assistant", "content": text},
                 }
             ],
-            "usage": {
+            "usage": self.usage
+            or {
                 "prompt_tokens": prompt,
                 "completion_tokens": len(text) // 4,
                 "total_tokens": prompt + len(text) // 4,
@@ -163,13 +211,29 @@ class MockServer:
             },
         }
 
-    async def _fail(self, fault: Fault, writer: asyncio.StreamWriter) -> bool:
-        if fault in ("429", "500"):
+    async def _fail(self, fault: Fault, writer: asyncio.StreamWriter, told: str) -> bool:
+        if fault in ("400", "429", "500", "503"):
             extra = {"retry-after": f"{self.retry_after:g}"} if fault == "429" else {}
-            await _respond(writer, int(fault), {"error": {"message": "try again"}}, extra)
+            await _respond(writer, int(fault), {"error": {"message": f"try again{told}"}}, extra)
+            return True
+        if fault == "redirect":
+            await _respond(writer, 307, {}, {"location": "/v1/chat/completions"})
             return True
         if fault == "hang":
             await asyncio.sleep(3600)
+        if fault == "drip":
+            writer.write(_head(200, 1_000_000, {}))
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        if fault in ("huge", "bomb"):
+            await _send_much(writer, zipped=fault == "bomb")
+            return False
+        if fault in _BODIES:
+            writer.write(_head(200, len(_BODIES[fault]), {}) + _BODIES[fault])
+            await writer.drain()
+            return True
         if fault == "reset":
             connection = writer.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -185,6 +249,23 @@ class MockServer:
         writer.write(heads[fault] + half)
         await writer.drain()
         return fault == "truncated"
+
+
+async def _send_much(writer: asyncio.StreamWriter, *, zipped: bool) -> None:
+    coding = {"content-encoding": "gzip"} if zipped else {}
+    writer.write(_head(200, None, {"connection": "close", **coding}))
+    if zipped:
+        writer.write(_bomb())
+    for _ in range(0 if zipped else 400):
+        writer.write(b" " * _MEGABYTE)
+        await writer.drain()
+    await writer.drain()
+
+
+@functools.cache
+def _bomb() -> bytes:
+    pressed = zlib.compressobj(wbits=31)
+    return b"".join([*(pressed.compress(b" " * _MEGABYTE) for _ in range(400)), pressed.flush()])
 
 
 def _model(name: str) -> dict[str, Any]:

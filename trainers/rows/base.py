@@ -1,6 +1,5 @@
 """What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,11 @@ from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.parsing import read_record
 from trainers.config import Filters
 
 NAMED = 10
+ANEW = "make or pull it anew"
 Row = Mapping[str, Any]
 
 
@@ -58,7 +59,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
         folder /= name
     if folder.is_dir():
         file = folder / statistics
-        about = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        about = read_record(file, ANEW) if file.is_file() else {}
         return Source(folder.resolve().name, None, about), str(folder)
     repo, at, revision = dataset.partition("@")
     if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
@@ -103,7 +104,7 @@ def _on_hub(name: str, revision: str, statistics: str) -> Source:
             about = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
             return Source(name, commit, {})
-    return Source(name, commit, json.loads(Path(about).read_text(encoding="utf-8")))
+    return Source(name, commit, read_record(Path(about), ANEW))
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:

@@ -9,18 +9,24 @@ from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.engines.cache import default_cache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.open import KINDS, open_engine
+from safe_stepwise.open import KINDS, Opener, open_engine
 from safe_stepwise.store.tables import table
 
 ANNOTATIONS = "annotations"
 
 
 def known_teacher(
-    spec: str, cache: Path | None = None, in_flight: int = IN_FLIGHT, *, where: str = "--teacher"
+    spec: str,
+    cache: Path | None = None,
+    in_flight: int = IN_FLIGHT,
+    timeout: float | None = None,
+    *,
+    where: str = "--teacher",
 ) -> Teachers:
     """What makes the teachers of a spec: ``annotations``, or a model behind the cache of replies.
 
-    Raises ``UserError``, which begins with ``where``, for a spec that can't be read.
+    ``timeout`` is that of `Opener`. Raises ``UserError``, which begins with ``where``, for a spec
+    that can't be read.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
@@ -32,7 +38,7 @@ def known_teacher(
         names_one = spec.partition(":")[0] in KINDS
         other = "" if names_one else f"; or use {ANNOTATIONS}, which needs no model"
         raise UserError(f"{where}: {error}{other}") from None
-    return LLMTeachers(spec, cache or default_cache(), open_engine, in_flight)
+    return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight)
 
 
 def client_of(asker: object) -> Client | None:

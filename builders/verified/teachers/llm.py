@@ -108,7 +108,7 @@ class LLMTeachers:
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        wait_for(self.client.engine.check())
+        wait_for(client.check(self.client.engine))
 
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
@@ -172,9 +172,10 @@ class LLMTeacher:
             return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
         if not graph.triples:
             return Proposal((), "missing_evidence", "No triple was found in the gold passages.")
-        reply = await self._ask(path_request(question, graph))
+        request = path_request(question, graph)
+        reply = await self._ask(request)
         with self._counting("the path"):
-            path = read_path(reply.text)
+            path = read_path(reply.text, prompts.data_of(request))
             steps = tuple(_triple_of(step, graph) for step in path.steps)
         self.replies[path.kind] += 1
         explanation = path.explanation or "The teacher gave no explanation."

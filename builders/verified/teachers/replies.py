@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from safe_stepwise.records import NOISE_TYPES, NoiseType, Triple
-from safe_stepwise.store.replies import ReplyError, read_reply
+from safe_stepwise.store.replies import LONGEST, TOO_LONG, ReplyError, read_reply
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
@@ -73,17 +73,19 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
     return tuple(group for group in groups if len(group) > 1), kind
 
 
-def read_path(text: str) -> Path:
+def read_path(text: str, data: str = "") -> Path:
     """The path of a proposal; raises `UnreadableReply`, also for two verdicts that differ.
+
+    ``data`` is what the request quoted: a proposal that stands in it is none.
 
     >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
     (2, 1)
     """
     reply = read_reply(text)
     try:
-        found = reply.answers("verdict", "path", "explanation")
-    except ReplyError:
-        found = []
+        found = reply.answers("verdict", "path", "explanation", data=data)
+    except ReplyError as error:
+        raise UnreadableReply(why_unreadable(text) if reply.broken else str(error)) from None
     if not found:
         raise UnreadableReply(why_unreadable(text))
     whole = found[0]
@@ -174,6 +176,8 @@ def why_unreadable(text: str) -> str:
     """What an unreadable reply is, in one clause."""
     if not text.strip():
         return "it is empty"
+    if len(text) > LONGEST:
+        return TOO_LONG
     if "{" in text or "[" in text:
         return "its JSON is broken"
     return "it holds no JSON"

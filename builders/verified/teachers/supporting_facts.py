@@ -42,8 +42,9 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
     if not is_about(text, question.answer):
         found += _named(text, number, [question.answer])
     titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
+    elsewhere = [names_in(other) for other in others]
     for name, (written, sentence) in names_in(passage).items():
-        if normal_name(name) not in titles and all(name in names_in(other) for other in others):
+        if normal_name(name) not in titles and all(name in names for names in elsewhere):
             found.append(Triple(passage.title, NAMES, written, number, sentence))
     return tuple(found)
 

@@ -122,9 +122,8 @@ def test_limit_reads_no_further(save: Callable[[str, bytes], str]) -> None:
         ("x.json", b"id,question\n", "is neither JSON, JSON lines nor Parquet"),
         ("x.json", b"PK\x03\x04rest", "is a zip archive: unpack it"),
         ("x.json", b'{\n "data": []\n}', "one JSON object over many lines"),
-        ("x.json", b'[{"id": "a"}] {"id": "b"}', r"element \[1\]: parse error: trailing garbage"),
-        ("x.json", b'[{"id": "a"}, {"id": "\xff"}]', r"element \[1\]: lexical error: invalid byte"),
-        ("x.json", b'[{"id": "a"} {"id": "b"}]', r"element \[1\]: parse error: after array elem"),
+        ("x.json", b'[{"id": "a"}] {"id": "b"}', r"element \[1\]: more text after the array"),
+        ("x.json", b'[{"id": "a"} {"id": "b"}]', r"element \[1\]: expected ,"),
         ("x.parquet", b"PAR1 and then nothing of the kind", "damaged or cut short"),
     ],
 )

@@ -40,7 +40,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
-from safe_stepwise.open import open_engine
+from safe_stepwise.open import Opener, open_engine
 from safe_stepwise.records import Step, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
@@ -629,7 +629,7 @@ def test_the_checker_stands_any_step(text: str, kind: str) -> None:
 def test_the_maker_of_a_spec(tmp_path: Path) -> None:
     spec = "openai:gpt-oss-120b@http://127.0.0.1:8000/v1"
     maker = known_maker(known_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
-    assert maker == Maker(LLMTeachers(spec, tmp_path / "cache.sqlite", open_engine, 7), 3)
+    assert maker == Maker(LLMTeachers(spec, tmp_path / "cache.sqlite", Opener(), 7), 3)
     assert known_maker(known_teacher("annotations"), 3) == AnnotationsMaker(3)
 
 

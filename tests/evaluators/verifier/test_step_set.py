@@ -114,7 +114,7 @@ def test_a_split_without_rows_names_those_that_are_there(tmp_path: Path) -> None
 
 def test_rows_of_another_form(tmp_path: Path) -> None:
     folder = write_set(tmp_path, test=[row("1", ["Step one: a."])])
-    with pytest.raises(UserError, match="row 1 cannot be read"):
+    with pytest.raises(UserError, match="row '1' cannot be read"):
         read_cases(folder, "test")
     file = next((folder / "data" / "steps").glob("*"))
     table = pq.read_table(file)

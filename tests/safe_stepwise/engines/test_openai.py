@@ -28,7 +28,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError
-from tests.servers.openai_server import ALL_FAULTS, Fault, MockServer
+from tests.servers.openai_server import ALL_FAULTS, WAITS, Fault, MockServer
 
 ASKED = Request((Message("system", "Be short."), Message("user", "Where is Oru?")), role="extract")
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def test_every_fault_is_outlived_and_counted(fault: Fault) -> None:
     assert server.faulted[fault] > 3
     assert account.retries >= server.faulted[fault]
     assert (account.answered, account.failed, account.owed) == (40, 0, 0)
-    if fault != "hang":  # with its short limit, a busy machine may fail more calls
+    if fault not in WAITS:  # with its short limit, a busy machine may fail more calls
         assert account.retries == server.faulted[fault]
         assert account.calls == sum(server.asked.values()) == 40 + account.retries
         assert max(server.answered.values()) == 1
@@ -94,7 +94,7 @@ def test_every_fault_is_outlived_and_counted(fault: Fault) -> None:
 
 def limit(fault: Fault) -> float:
     """Seconds to wait for a reply; only what hangs makes a test wait for so long."""
-    return 0.5 if fault == "hang" else 30
+    return 0.5 if fault in WAITS else 30
 
 
 @pytest.mark.parametrize("fault", ALL_FAULTS)
@@ -113,7 +113,7 @@ def test_a_fault_that_stays_is_an_error_after_so_many_tries(fault: Fault) -> Non
     assert not server.answered
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("status", [400, 403, 404, 422])
 def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
     async def one(engine: OpenAIEngine) -> None:
         with pytest.raises(EngineError, match=f"^HTTP {status}: as you wish$"):
@@ -154,8 +154,8 @@ def test_a_server_may_say_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> N
         b"", b"null", b"3", b"[]", b"{}", b"<html>", b'"text"', b"\xff", b"[" * 100_000,
         b'{"choices": []}', b'{"choices": [{}]}', b'{"choices": [{"message": null}]}',
         b'{"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]}',
-        b'{"choices": [{"message": {"content": "a"}}], "usage": [1]}',
-        b'{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": "many"}}',
+        b'{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": NaN}}',
+        b'{"choices": [{"message": {"content": "\xff"}}]}',
         b'{"error": {"message": "overloaded"}}',
     ],
 )  # fmt: skip
@@ -268,7 +268,7 @@ def test_the_key_is_in_no_error_and_no_identity(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
     async def one(engine: OpenAIEngine) -> str:
-        with pytest.raises(EngineError, match="HTTP 401") as refused:
+        with pytest.raises(UserError, match="HTTP 401") as refused:
             await Client(engine).ask(ASKED)
         with pytest.raises(UserError, match="set OPENAI_API_KEY") as checked:
             await engine.check()

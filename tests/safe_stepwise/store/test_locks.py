@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,50 @@ def test_what_can_not_be_made_says_why() -> None:
         locks.exclusive(Path("/proc/output")),
     ):
         raise AssertionError
+
+
+@pytest.mark.parametrize("place", ["data", "data/x/rows.parquet", ".work", "rejects.jsonl"])
+@pytest.mark.parametrize("target", ["folder", "nowhere", "itself"])
+def test_a_link_among_what_a_run_writes_is_one_line(
+    tmp_path: Path, place: str, target: str
+) -> None:
+    """It would be replaced, or what it leads to written into."""
+    output, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    link = output / place
+    link.parent.mkdir(parents=True)
+    if target == "folder":
+        elsewhere.mkdir()
+        (elsewhere / ".mine.half").touch()
+    link.symlink_to(link if target == "itself" else elsewhere)
+    leads = re.escape(str(link if target == "itself" else elsewhere))
+    with (
+        pytest.raises(UserError, match=rf"{re.escape(place)}: a link \(to {leads}\).*remove it"),
+        locks.exclusive(output, owned=["data", ".work", "rejects.jsonl"]),
+    ):
+        raise AssertionError
+    assert link.is_symlink()
+    assert elsewhere.exists() == (target == "folder")
+    assert not elsewhere.exists() or (elsewhere / ".mine.half").exists()
+
+
+def test_links_of_others_do_not_matter_and_the_folder_may_be_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "mine").symlink_to(tmp_path)
+    (tmp_path / "out").symlink_to("real")
+    with (
+        locks.exclusive(tmp_path / "out", owned=["data"]),
+        pytest.raises(UserError, match="another build is writing here"),
+        locks.exclusive(tmp_path / "real"),
+    ):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("target", ["nowhere", "out", "nowhere/deep"])
+def test_a_folder_that_is_a_link_to_none_is_one_line(tmp_path: Path, target: str) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / target)
+    with (
+        pytest.raises(UserError, match="there is a link that leads to no folder where the output"),
+        locks.exclusive(tmp_path / "out"),
+    ):
+        raise AssertionError
+    assert (tmp_path / "out").is_symlink()

@@ -1,0 +1,44 @@
+"""What an engine says, before anyone keeps or prints it: without the keys that it was sent.
+
+A server is a stranger. Whatever it says passes here, on its way through `client`: no engine has to
+think of it, and none can forget it.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from safe_stepwise.engines.base import Completion, EngineError
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import keyless, redacted
+from safe_stepwise.store.terminal import printable
+
+LONGEST, LONGEST_ENDING = 300, 1000
+"""Characters that are kept of a request's error, and of one that ends the run."""
+
+
+def kept(completion: Completion, ours: Collection[str]) -> Completion:
+    """A completion without ``ours``, our credentials, and without what only a key looks like."""
+    text = keyless(completion.text, ours)
+    return completion if text == completion.text else replace(completion, text=text)
+
+
+@contextmanager
+def fit_to_print() -> Iterator[None]:
+    """Errors raised inside lose what looks like a credential, and become one line."""
+    try:
+        yield
+    except (EngineError, UserError) as error:
+        error.args = (fitted(error),)
+        raise
+
+
+def fitted(error: EngineError | UserError) -> str:
+    """An error's text as one line without credentials, cut at its limit.
+
+    >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
+    'Bearer [redacted] is unknown'
+    """
+    text = printable(redacted(str(error)))
+    limit = LONGEST_ENDING if isinstance(error, UserError) else LONGEST
+    return text if len(text) <= limit else text[: limit - 1] + "…"
