@@ -1,6 +1,5 @@
 """All that a release must pass before anything of it leaves this machine."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from releases.leaks import check_leaks
 from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.store.secrets import credentials
 
@@ -58,11 +58,9 @@ def _ask_about(card: Any, artifact: Artifact, hub: Hub) -> None:
 def _refuse_unchecked(release: Release) -> None:
     """Nobody is to take the rows of an ablation, which nothing checked, for the verifier set."""
     file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
-    try:
-        told = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return  # what has to be there, and whole, the lock says
-    if isinstance(told, dict) and told.get("unverifiable"):
+    if not file.is_file():
+        return  # what has to be there, the lock says
+    if read_object(file).get("unverifiable"):
         raise UserError(
             f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
             "is for an ablation: take it out of the release"

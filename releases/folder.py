@@ -1,7 +1,6 @@
 """What of a release folder goes to which Hub repo."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from releases.lock import read_lock
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import (
     ADAPTER,
@@ -107,24 +108,19 @@ def read_release(root: Path, namespace: str) -> Release:
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
-    try:
-        raw = (root / LOCK).read_bytes()
-        lock = json.loads(raw)
-        version, _ = lock["version"], lock["files"].items()
-    except OSError:
+    if not (root / LOCK).is_file():
         raise UserError(
             f"{root}: has no {LOCK}, so it is no finished release; make one with "
             "python -m scripts.regenerate MANIFEST --output DIR"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{root / LOCK}: not a lock that scripts.regenerate wrote") from error
-    known_version(version)
+        )
+    lock = read_lock(root)
+    version = known_version(lock["version"])
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
     taken = tuple(f"{artifact.folder}/" for artifact in artifacts)
     left_out = tuple(path for path in walk(root) if not path.startswith(taken) and path != LOCK)
-    return Release(root, version, lock, hashlib.sha256(raw).hexdigest(), artifacts, left_out)
+    return Release(root, version, lock, sha256_of(root / LOCK), artifacts, left_out)
 
 
 def walk(folder: Path) -> list[str]:
@@ -148,10 +144,10 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
 def _base(adapter: Path) -> str:
     """The base model's own name, of the adapter's configuration."""
     file = adapter / ADAPTER_CONFIG
-    try:
-        return str(json.loads(file.read_text(encoding="utf-8"))["base_model_name_or_path"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{file}: names no base model; was the adapter saved by peft?") from None
+    base = read_object(file).get("base_model_name_or_path")
+    if not isinstance(base, str):
+        raise UserError(f"{file}: names no base model; was the adapter saved by peft?")
+    return base
 
 
 def _files(folder: Path) -> tuple[LocalFile, ...]:

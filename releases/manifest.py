@@ -7,10 +7,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-import yaml
-
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
+from safe_stepwise.store.documents import content_of, parse_yaml
 from safe_stepwise.store.names import TRAIN, VALIDATION, known_version
 
 OWN_ADAPTER = "{adapter}"
@@ -129,13 +128,11 @@ class Manifest:
 
 def read_manifest(path: Path, known: Known) -> Manifest:
     """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
+    content = content_of(path)
     try:
-        content = path.read_bytes()
-        values = yaml.safe_load(content)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML ({error})") from None
+        values = parse_yaml(content)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
     try:
         if isinstance(values, dict):
             values.setdefault("evaluation_size", known.evaluation_size)

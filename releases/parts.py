@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from releases.lock import read_lock
 from releases.manifest import Manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
@@ -111,7 +112,7 @@ def check(manifest: Manifest, output: Path) -> int:
 
     Raises ``UserError`` naming the first file that differs, is gone, or is too many.
     """
-    lock = read_lock(output)
+    lock = read_lock(output, ("version", "files", "manifest"))
     if lock["manifest"]["sha256"] != manifest.sha256:
         raise UserError(
             f"{output}: was made from another manifest ({lock['manifest']['name']}, "
@@ -126,11 +127,6 @@ def check(manifest: Manifest, output: Path) -> int:
                 f"{output / name}: {state}, says {LOCK}; delete {output} and run this again"
             )
     return len(found)
-
-
-def read_lock(output: Path) -> Any:
-    """What the lock of a complete folder holds."""
-    return json.loads((output / LOCK).read_text(encoding="utf-8"))
 
 
 def file_digests(output: Path) -> dict[str, str]:

@@ -6,6 +6,8 @@ import yaml
 
 from releases.folder import Artifact
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.documents import parse_yaml
+from safe_stepwise.store.secrets import redacted
 from safe_stepwise.store.terminal import printable
 
 OWNED_KEYS = frozenset(
@@ -27,9 +29,9 @@ def metadata(text: str, where: str) -> dict[str, Any]:
     """
     block, _ = _parts(text)
     try:
-        data = yaml.safe_load(block) if block is not None else {}
-    except yaml.YAMLError as error:
-        line = " ".join(str(error).split())
+        data = parse_yaml(block.encode()) if block is not None else {}
+    except ValueError as error:
+        line = printable(redacted(str(error)))
         raise UserError(f"{where}: its metadata is no YAML: {line}; mend it there") from None
     if not isinstance(data or {}, dict):
         raise UserError(f"{where}: its metadata is no mapping of keys to values; mend it there")

@@ -198,12 +198,15 @@ def _png(file: IO[bytes]) -> Iterator[bytes]:
         file.seek(4, io.SEEK_CUR)
         start = body.find(b"x")  # of zlib, behind a keyword, and flags, and languages
         while kind in (b"zTXt", b"iTXt", b"iCCP") and start >= 0:
+            unpacking = zlib.decompressobj()
             try:
-                yield zlib.decompressobj().decompress(body[start:], BLOCK)
+                yield unpacking.decompress(memoryview(body)[start:], BLOCK)
             except zlib.error:
                 start = body.find(b"x", start + 1)
-            else:
-                break
+                continue
+            if unpacking.unconsumed_tail:
+                raise ValueError(f"a text unpacks to more than {BLOCK:,} bytes")
+            break
 
 
 def _parquet(file: IO[bytes]) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from builders.synthetic import generate, parse_spec
 from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
+from releases.lock import read_lock
 from releases.manifest import Manifest, read_manifest
-from releases.parts import read_lock
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import table

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.documents import read_yaml
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import Category
 
@@ -138,7 +139,7 @@ def read_recipe(config: Path | None, options: Mapping[str, str]) -> Recipe:
 
     Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
     """
-    values = {} if config is None else _flat(_yaml(config), str(config))
+    values = {} if config is None else _flat(read_yaml(config), str(config))
     types_ = {key.name: key.type for key in keys()}
     said = [(name, value, f"{config}: {name}") for name, value in values.items()]
     said += [(name, text, f"--{name}") for name, text in options.items()]
@@ -163,26 +164,17 @@ def known_key(name: str, known: Iterable[str], shown: str) -> None:
         raise UserError(f"{shown}: no such key; {hint}")
 
 
-def _yaml(config: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(config.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{config}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{config}: not YAML ({error})") from None
-
-
 def _flat(values: Any, where: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise UserError(f"{where}: has to be a mapping of keys")
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[str(name)] = value
+        nested = isinstance(value, dict)
+        for inner, one in value.items() if nested else [("", value)]:
+            key = f"{name}.{inner}" if nested else str(name)
+            if key in flat:
+                raise UserError(f"{where}: {key}: is there twice")
+            flat[key] = one
     return flat
 
 

@@ -242,6 +242,7 @@ def locked_zip() -> bytes:
         (zipped("text")[:-9], "zip"),
         (locked_zip(), "zip"),
         (arrow("")[:-9], "Arrow"),
+        (png(b"zTXt", b"note\0\0" + zlib.compress(bytes(views.BLOCK + 1))), "PNG"),
         (b"7z\xbc\xaf'\x1c" + bytes(40), "7z"),
     ],
 )

@@ -142,6 +142,7 @@ def test_a_killed_push_is_completed_and_the_release_loads_by_its_tag(
 @pytest.fixture
 def adapter_alone(tmp_path: Path) -> Path:
     add_adapter(tmp_path / "alone")
+    write(tmp_path / "alone" / "adapter" / "more.safetensors", "so that threads upload")
     lock(tmp_path / "alone")
     return tmp_path / "alone"
 

@@ -136,6 +136,8 @@ def one_build() -> str:
         ("benchmark: synthetic", "benchmark: syntetic", "did you mean synthetic"),
         ("split: train", "split: validation", r"builds\[1\].*again"),
         ("builds:", "builds: [", "not YAML"),
+        ("seed: 4", "seed: 4\nseed: 5", "line [0-9]+: the key seed is there twice"),
+        ("seed: 4", f"seed: {'[' * 100_000}", "nested more than 100 deep"),
         ("evaluation_size: 10", "evaluation_size: 0", "1 or more"),
         ("teacher: annotations", "teacher: gpt", r"builds\[0\]\.teacher"),
     ],

@@ -77,6 +77,8 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
         ("lora_dropout: 1", "lora_dropout: has to be from 0 to less than 1"),
         ("padding_free: true", "padding_free: needs attention: flash_attention_2"),
         ("- a", "not YAML"),
+        ("seed: 1\nseed: 2", "the key seed is there twice"),
+        ("filters: {rows: 1}\nfilters.rows: 2", "filters.rows: is there twice"),
     ],
 )
 def test_a_mistake_in_a_file_is_one_line(config: Path, line: str, told: str) -> None:

@@ -355,11 +355,10 @@ def test_a_hub_that_hangs_is_given_up(
         ended.wait()
 
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: {"train": rows()})
-    read = []
+    read: list[Any] = []
     source = HubSource("some/set", None, "v1")
     with pytest.raises(UserError, match=r"some/set@v1: .*: no answer within 0 s$"):
-        for row in stream(source, "train"):
-            read.append(row)
+        read.extend(stream(source, "train"))
     assert len(read) == 200
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda *_, **__: ended.wait())
     with pytest.raises(UserError, match="no answer within 0 s"):
