@@ -10,7 +10,7 @@ from pathlib import Path
 from safe_stepwise.errors import UserError
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR)
 
 
 @contextmanager
@@ -56,5 +56,5 @@ def is_disk_full(error: OSError) -> bool:
 
 
 def is_forbidden(error: OSError) -> bool:
-    """Whether an error means that this user may not write there."""
+    """Whether an error means that nothing can be written there: forbidden, or a folder is there."""
     return error.errno in _FORBIDDEN
