@@ -132,3 +132,11 @@ def test_no_command_lets_through_what_steers(
     said = output.getvalue() + errors.getvalue()
     assert not steering(said.replace("\r", "")), repr(said)
     assert end.value.code in (0, 2), said
+
+
+def test_every_command_runs_behind_the_guard() -> None:
+    """Whatever prints: `cli.run` guards both streams before it calls a command."""
+    commands = [f.read_text(encoding="utf-8") for f in Path(cli.__file__).parent.glob("*.py")]
+    started = [text for text in commands if '__name__ == "__main__"' in text]
+    assert len(started) > 10
+    assert all(text.rstrip().endswith("    run(main)") for text in started)
