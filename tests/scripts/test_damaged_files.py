@@ -343,7 +343,7 @@ def test_the_parquet_files_of_a_verifier_set(built: Path, tmp_path: Path) -> Non
             lambda f=file: outcome(evaluate_verifier.main, options, [f.name, copy.name]),
         )
     (record,) = (copy / "statistics").glob("*.json")
-    damaged(record, TEXT, lambda: outcome(evaluate_verifier.main, options, [record.name]))
+    damaged(record, SOME, lambda: outcome(evaluate_verifier.main, options, [record.name]))
 
 
 @pytest.mark.parametrize("file", ["statistics/synthetic-train.json", "rejects.jsonl"])
