@@ -61,18 +61,19 @@ class _Text:
     def value(self) -> str:
         """The text of the value that comes next, which is passed over."""
         while True:
+            there = len(self._text) - self._at
             try:
                 _, end = _DECODER.raw_decode(self._text, self._at)
             except RecursionError:
                 raise ValueError("nested too deep") from None
             except json.JSONDecodeError:
-                there = len(self._text) - self._at
                 if there > self._longest:
                     raise ValueError(f"longer than {self._longest:,}, or damaged") from None
                 if not self._read(max(_BLOCK, there)):  # twice as much, so all in all linear
                     raise
             else:
-                if end < len(self._text) or not self._read(_BLOCK):  # else a number may go on
+                goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # as a number may
+                if not goes_on or there > self._longest or not self._read(_BLOCK):
                     start, self._at = self._at, end
                     return self._text[start:end]
 

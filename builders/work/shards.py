@@ -111,31 +111,30 @@ def stored(job: Job[S], path: Path) -> Shard[S] | None:
     One that is not as it was written (a broken disk) is to be made again.
     """
     try:
-        found = _read(path)
+        content = _content(path)
     except FileNotFoundError:
         return None
-    if found is None:
+    if content is None:
         return None
-    summary = job.read(json.loads(found.schema.metadata[_SUMMARY]))
+    with pa.ipc.open_file(content) as reader:
+        summary = job.read(json.loads(reader.schema.metadata[_SUMMARY]))
     return Shard(path, summary, cached=True)
 
 
 def read_shard(path: Path) -> pa.Table:
     """The rows of one shard; ``UserError`` if it is no longer as it was written."""
-    found = _read(path)
-    if found is None:
+    content = _content(path)
+    if content is None:
         raise UserError(f"{path}: is damaged; run the same command again: it is made anew")
-    return found
-
-
-def _read(path: Path) -> pa.Table | None:
-    """A shard whose bytes are those that were written, else None."""
-    content = memoryview(path.read_bytes())
-    body, digest = content[:-_DIGEST], content[-_DIGEST:]
-    if hashlib.sha256(body).digest() != digest:
-        return None
-    with pa.ipc.open_file(pa.BufferReader(pa.py_buffer(body))) as reader:
+    with pa.ipc.open_file(content) as reader:
         return reader.read_all()
+
+
+def _content(path: Path) -> pa.Buffer | None:
+    """A shard's bytes if they are those that were written, else None."""
+    whole = memoryview(path.read_bytes())
+    body, digest = whole[:-_DIGEST], whole[-_DIGEST:]
+    return pa.py_buffer(body) if hashlib.sha256(body).digest() == digest else None
 
 
 def _store(shard: Shard[Any], batch: pa.RecordBatch) -> None:

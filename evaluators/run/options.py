@@ -1,6 +1,7 @@
 """What `evaluate_stepwise` is asked for, the systems that this names, and the plan of it all."""
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -192,6 +193,8 @@ def _value(kind: Any, name: str, value: Any) -> Any:
     if not isinstance(value, str) or kind not in (int, float, bool):
         return value
     try:
+        if kind is float and not math.isfinite(float(value)):
+            raise ValueError(value)
         return {"true": True, "false": False}[value] if kind is bool else kind(value)
     except (ValueError, KeyError):
         raise UserError(f"option {name}: {value!r} is no {kind.__name__}") from None

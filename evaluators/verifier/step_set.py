@@ -10,7 +10,6 @@ Trajectories are put together from the single rows of a question:
 - Refined rows are in no trajectory: what the loop had accepted before them may hold errors.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import names
 from safe_stepwise.store.codec import passage_of
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import parse_json, read_record
@@ -90,9 +90,16 @@ def about(folder: Path, split: str) -> dict[str, Any]:
     return {
         "version": told.get("version"),
         "simulated": bool(told.get("simulated")),
-        "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "sha256": {file.name: _digest(file) for file in files},
         "rendered_by": told.get("prompt_sha256"),
     }
+
+
+def _digest(file: Path) -> str:
+    try:
+        return sha256_of(file)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}); {ANEW}") from None
 
 
 def split_files(folder: Path, split: str) -> list[Path]:

@@ -12,7 +12,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import is_half, sweep
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR)
 
 
 @contextmanager
@@ -100,5 +100,5 @@ def is_disk_full(error: OSError) -> bool:
 
 
 def is_forbidden(error: OSError) -> bool:
-    """Whether an error means that this user may not write there."""
+    """Whether an error means that nothing can be written there: forbidden, or a folder is there."""
     return error.errno in _FORBIDDEN

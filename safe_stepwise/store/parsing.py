@@ -42,6 +42,7 @@ def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[st
     """
     try:
         found: dict[str, Any] = shaped(parse_json(file.read_bytes()), kind, "the record")
+        json.dumps(found, ensure_ascii=False).encode()  # no half of a character, as escapes may say
         return found
     except OSError as error:
         reason = error.strerror

@@ -8,6 +8,8 @@ from typing import Any, TextIO, cast
 
 _STEERS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 """Categories of Unicode: controls (ANSI begins with one), bidi marks, surrogates, line ends."""
+LONGEST = 2_000
+"""Characters of a line; an id or a title may have a million."""
 _OF_A_BAR = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
 """What tqdm writes to move about: to the line's begin, and alone, down and up."""
 
@@ -15,10 +17,13 @@ _OF_A_BAR = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
 def printable(text: str) -> str:
     """A text as one line whose every character is seen: what steers is spelled out.
 
+    Only the first `LONGEST` characters count.
+
     >>> printable("row \\x1b[31mq1\\u202e\\nnext")
     'row \\\\x1b[31mq1\\\\u202e next'
     """
-    return _spelled(" ".join(text.split()))
+    line = " ".join(text[: LONGEST + 1].split())
+    return _spelled(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
 
 
 def guard_output() -> None:
