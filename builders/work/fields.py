@@ -10,6 +10,11 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 
+LONGEST = 100_000
+"""Characters of a text; those of real rows have a tenth of it."""
+MOST = 1_000
+"""Entries of a list; those of real rows have up to 53, the sentences of a passage."""
+
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
     """The first of the named fields that is there and not null, else RowError.
@@ -24,9 +29,17 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def text(value: Any, what: str) -> str:
-    """The value as it stands when it is a string that UTF-8 can hold, else RowError."""
+    """The value as it stands when it is a string that UTF-8 can hold, else RowError.
+
+    One of more than `LONGEST` characters is refused too.
+    """
     if not isinstance(value, str):
         raise RowError(f"{what} is {_kind(value)}, expected a string")
+    if len(value) > LONGEST:
+        raise RowError(
+            f"{what} has {len(value)} characters, at most {LONGEST} are read: "
+            "cut the row down or leave it out"
+        )
     if not value.isascii():
         try:
             value.encode("utf-8")
@@ -66,9 +79,14 @@ def boolean(value: Any, what: str) -> bool:
 
 
 def items(value: Any, what: str) -> Sequence[Any]:
-    """The value when it is a list, else RowError."""
+    """The value when it is a list of at most `MOST`, else RowError."""
     if not isinstance(value, list | tuple):
         raise RowError(f"{what} is {_kind(value)}, expected a list")
+    if len(value) > MOST:
+        raise RowError(
+            f"{what} has {len(value)} entries, at most {MOST} are read: "
+            "cut the row down or leave it out"
+        )
     return value
 
 
