@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 SIZE = 4_000
-"""Characters of the smaller text; a reader that is quadratic takes long enough for twice as many."""
+"""Characters of the smaller text: a quadratic reader takes long enough for twice as many."""
 FLOOR = 0.03
 RATIO = 2.6
 TRIES = 4

@@ -7,12 +7,13 @@ where each name is looked for in each passage.
 
 from collections.abc import Iterator
 
+from builders.work.fields import LONGEST
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
 ROW = 1_000_000
 """Characters of all passages together."""
-PASSAGE = 100_000
+PASSAGE = LONGEST
 QUESTION = 10_000
 NAME = 1_000
 """Characters of a title, an answer, an alias, a hop's question, an end of a triple."""
@@ -26,16 +27,12 @@ def check_size(question: Question) -> None:
 
     >>> check_size(Question("q", "b", "train", "Who? " * 2_001, "Ana"))
     Traceback (most recent call last):
-    safe_stepwise.errors.RowError: question has 10005 characters, at most 10000 are read: cut the \
-row down or leave it out
+    safe_stepwise.errors.RowError: question has 10005 characters, at most 10000 are read
     """
     for what, size, most in _sizes(question):
         if size > most:
             unit = "entries" if what in ("passages", "evidence", "decomposition") else "characters"
-            raise RowError(
-                f"{what} has {size} {unit}, at most {most} are read: "
-                "cut the row down or leave it out"
-            )
+            raise RowError(f"{what} has {size} {unit}, at most {most} are read")
 
 
 def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:

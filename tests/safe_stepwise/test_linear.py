@@ -26,7 +26,7 @@ from safe_stepwise.scoring import BENCHMARKS, f1
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.secrets import redacted
 from safe_stepwise.store.terminal import printable
-from tests.growth import Reader, growth, too_slow
+from tests.growth import Reader, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
 BORN = Passage("Ana Vorr", ("Ana Vorr was born in Oru.",), True)
@@ -112,7 +112,8 @@ def namesakes(text: str) -> None:
 
 def steps(text: str) -> None:
     reading = read_step(text)
-    assert isinstance(reading.values, tuple) and isinstance(reading.words, frozenset)
+    assert isinstance(reading.values, tuple)
+    assert isinstance(reading.words, frozenset)
     reading.mentions("Ana Vorr")
     reading.mentions("3 May 1901")
     reading.opens_with("Oru")
