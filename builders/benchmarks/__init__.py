@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
+from builders.benchmarks.sizes import check_size
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
@@ -60,11 +61,13 @@ def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     """The Question of a benchmark's raw row.
 
     ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable,
-    or bears the tell-tale field of another benchmark.
+    bears the tell-tale field of another benchmark, or is larger than anything real.
     """
     other = looks_like(row)
     if other not in (None, benchmark):
         raise RowError(
             f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}"
         )
-    return BENCHMARKS[benchmark].parse(row, split)
+    question = BENCHMARKS[benchmark].parse(row, split)
+    check_size(question)
+    return question

@@ -13,6 +13,11 @@ from safe_stepwise.store.parsing import parse_json
 NO_JSON = "not in JSON"
 """The one name of an object that stands for a value of a type which JSON lacks, and says which."""
 
+LONGEST = 50_000
+"""Characters of a text; those of real rows have a sixth of it."""
+MOST = 1_000
+"""Entries of a list; those of real rows have up to 53, the sentences of a passage."""
+
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
     """The first of the named fields that is there and not null, else RowError.
@@ -27,9 +32,14 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def text(value: Any, what: str) -> str:
-    """The value as it stands when it is a string that UTF-8 can hold, else RowError."""
+    """The value as it stands when it is a string that UTF-8 can hold, else RowError.
+
+    One of more than `LONGEST` characters is refused too.
+    """
     if not isinstance(value, str):
         raise RowError(f"{what} is {_kind(value)}, expected a string")
+    if len(value) > LONGEST:
+        raise RowError(f"{what} has {len(value)} characters, at most {LONGEST} are read")
     if not value.isascii():
         try:
             value.encode("utf-8")
@@ -69,9 +79,11 @@ def boolean(value: Any, what: str) -> bool:
 
 
 def items(value: Any, what: str) -> Sequence[Any]:
-    """The value when it is a list, else RowError."""
+    """The value when it is a list of at most `MOST`, else RowError."""
     if not isinstance(value, list | tuple):
         raise RowError(f"{what} is {_kind(value)}, expected a list")
+    if len(value) > MOST:
+        raise RowError(f"{what} has {len(value)} entries, at most {MOST} are read")
     return value
 
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Literal, get_args
 
 from safe_stepwise.language.cues import cues_between, governing_cues
-from safe_stepwise.language.mentions import is_about, mentioned_within, mentions
+from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, word_spans
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
@@ -292,8 +292,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
 
 def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> bool:
     low, high = (*text.starts, len(text.clean))[number : number + 2]
-    for match in re.compile(rf"(?<!\w){re.escape(place)}(?!\w)").finditer(text.clean, low, high):
-        start, end = match.span()
+    for start, end in word_spans(text.clean, place, max(0, low - 1), high + 1):
         placed = _PLACED.search(text.clean, max(0, start - _LEAD), start)
         if placed or _ITS_CAPITAL.match(text.clean, end):
             span = (start, end, *text.sentence_span(start))

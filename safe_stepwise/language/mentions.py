@@ -49,10 +49,10 @@ def _spans(
     low, high = max(0, low - 1), len(text) if high is None else high + 1
     forms, ends = _forms(name)
     for form in forms:
-        yield from _word_spans(text, form, low, high)
+        yield from word_spans(text, form, low, high)
     if ends is None or text.find(f" {ends[1]} ", low, high + 1) < 0:
         return
-    for start, end in _word_spans(text, ends[0], low, high):
+    for start, end in word_spans(text, ends[0], low, high):
         words = _WORDS.match(text, end + 1, high)
         following = words[0].split(" ") if words else []
         if ends[1] in following:
@@ -61,7 +61,8 @@ def _spans(
                 yield start, end + 1 + len(" ".join([*between, ends[1]]))
 
 
-def _word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
+def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
+    """Spans of cleaned words between two offsets of a cleaned text; part of a word is none."""
     place = text.find(f" {words} ", low, high)
     while place >= 0:
         yield place + 1, place + 1 + len(words)
@@ -88,7 +89,7 @@ def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
 
 def first_mention(text: Text, name: str) -> int | None:
     """Offset of the first mention of a name or other words, or None."""
-    spans = mentions(text, name) or list(_word_spans(text.clean, clean(name), 0, len(text.clean)))
+    spans = mentions(text, name) or list(word_spans(text.clean, clean(name), 0, len(text.clean)))
     return spans[0][0] if spans else None
 
 
@@ -107,7 +108,7 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
         others = frozenset()
     if others and not named:
         return
-    for start, end in _word_spans(text.clean, last, 0, len(text.clean)):
+    for start, end in word_spans(text.clean, last, 0, len(text.clean)):
         given = text.clean[max(0, start - 40) : start].split()[-1:]
         if not given or f"{given[0]} {last}" not in others:
             yield start, end

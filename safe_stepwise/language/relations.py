@@ -57,6 +57,8 @@ _STATE = re.compile(
     r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+"
 )
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
+_LONGEST_NATION = 200
+"""Characters; what is longer is none, and stands but for itself."""
 _LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
 
 
@@ -70,6 +72,8 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     >>> [bool(nation_pattern("kelvia").fullmatch(w)) for w in ("kelvia", "kelvian", "keld")]
     [True, True, False]
     """
+    if len(nation) > _LONGEST_NATION:
+        return re.compile(rf"(?<!\w){re.escape(nation)}(?!\w)")
     name = former_names(_STATE.sub("", nation))
     forms = {nation, name} | _NATIONS.get(name, frozenset())
     for other, demonyms in _NATIONS.items():

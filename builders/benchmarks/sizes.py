@@ -1,0 +1,55 @@
+"""How large a row may be: what no benchmark is anywhere near is refused, not read for hours.
+
+Real rows (of HotpotQA, 2WikiMultihopQA and MuSiQue) have up to 20 passages of 7,543 characters,
+names of 163, questions of 519, five hops. Reading grows with each of these, and with their product
+where each name is looked for in each passage.
+"""
+
+from collections.abc import Iterator
+
+from builders.work.fields import LONGEST
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Question
+
+ROW = 1_000_000
+"""Characters of all passages together."""
+PASSAGE = LONGEST
+QUESTION = 10_000
+NAME = 1_000
+"""Characters of a title, an answer, an alias, a hop's question, an end of a triple."""
+PASSAGES = 200
+HOPS = 50
+"""Triples of the evidence, and hops of a decomposition."""
+
+
+def check_size(question: Question) -> None:
+    """Raise ``RowError`` for a row that is larger than anything real, with what is and by how much.
+
+    >>> check_size(Question("q", "b", "train", "Who? " * 2_001, "Ana"))
+    Traceback (most recent call last):
+    safe_stepwise.errors.RowError: question has 10005 characters, at most 10000 are read
+    """
+    for what, size, most in _sizes(question):
+        if size > most:
+            unit = "entries" if what in ("passages", "evidence", "decomposition") else "characters"
+            raise RowError(f"{what} has {size} {unit}, at most {most} are read")
+
+
+def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:
+    """What is measured, how large it is, and how large it may be; counts first."""
+    yield "passages", len(question.passages), PASSAGES
+    yield "evidence", len(question.evidence), HOPS
+    yield "decomposition", len(question.decomposition), HOPS
+    yield "question", len(question.question), QUESTION
+    for alias in question.accepted:
+        yield "an answer", len(alias), NAME
+    for number, triple in enumerate(question.evidence, 1):
+        longest = max(len(triple.head), len(triple.relation), len(triple.tail))
+        yield f"evidence {number}", longest, NAME
+    for number, hop in enumerate(question.decomposition, 1):
+        yield f"hop {number}", max(len(hop.question), len(hop.answer)), NAME
+    sizes = [sum(map(len, page.sentences)) for page in question.passages]
+    for number, (page, size) in enumerate(zip(question.passages, sizes, strict=True), 1):
+        yield f"title of passage {number}", len(page.title), NAME
+        yield f"passage {number}", size, PASSAGE
+    yield "all passages together", sum(sizes), ROW
