@@ -198,7 +198,7 @@ def test_a_redirect_to_itself_is_one_request() -> None:
 
 def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def many(engine: OpenAIEngine) -> None:
-        client = Client(engine, in_flight=8)
+        client = Client(engine)
         with pytest.raises(
             UserError, match="key was refused; set OPENAI_API_KEY, and run the same"
         ):
@@ -215,7 +215,7 @@ def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPa
 def test_what_is_forbidden_three_times_and_never_answered_ends_the_run() -> None:
     async def many(engine: OpenAIEngine) -> None:
         with pytest.raises(UserError, match=r"the first \d+ requests failed.*HTTP 403"):
-            await Client(engine, in_flight=8).ask_all([numbered(n) for n in range(300)])
+            await Client(engine).ask_all([numbered(n) for n in range(300)])
 
     with MockServer(last_turn, status=403) as server:
         run(server.url, many)
