@@ -8,6 +8,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from safe_stepwise.engines.client import Client, check
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError
+from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Usage
 from tests.servers.openai_server import MockServer
@@ -417,3 +419,28 @@ def test_a_cache_that_is_a_loop_of_links_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path / "a", tmp_path / "a" / "replies.sqlite"):
         with pytest.raises(UserError, match="choose another --cache"):
             ResponseCache(path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_cache_that_was_cut_off_is_one_line(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "replies.sqlite"
+    cache = ResponseCache(path)
+    cache.put([(f"{n}", Completion("x" * 1000)) for n in range(200)])
+    cache.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(UserError, match=r"replies\.sqlite: cannot be .*choose another --cache"):
+        [ResponseCache(path).get(f"{n}") for n in range(200)]
+
+
+# The metric
+
+
+def test_the_metric_takes_a_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("safe_stepwise.open.Client", partial(Client, tries=1))
+    with MockServer(last_turn, fault_rate=1, faults=("drip",)) as server:
+        with pytest.raises(UserError, match="timed out"):
+            answers_given(
+                ["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5,
+                cache=tmp_path / "replies.sqlite",
+            )  # fmt: skip
