@@ -438,9 +438,11 @@ def test_a_cache_that_was_cut_off_is_one_line(tmp_path: Path, share: float) -> N
 
 def test_the_metric_takes_a_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("safe_stepwise.open.Client", partial(Client, tries=1))
-    with MockServer(last_turn, fault_rate=1, faults=("drip",)) as server:
-        with pytest.raises(UserError, match="timed out"):
-            answers_given(
-                ["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5,
-                cache=tmp_path / "replies.sqlite",
-            )  # fmt: skip
+    cache = tmp_path / "replies.sqlite"
+    with (
+        MockServer(last_turn, fault_rate=1, faults=("drip",)) as server,
+        pytest.raises(UserError, match="timed out"),
+    ):
+        answers_given(
+            ["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5, cache=cache
+        )
