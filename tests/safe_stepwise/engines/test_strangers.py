@@ -343,7 +343,7 @@ def test_a_limit_reaches_the_engines_that_wait_for_a_server() -> None:
     assert Opener(1.5)("symbolic").name.startswith("symbolic")
 
 
-def test_a_long_wait_is_told_once_until_something_is_heard(
+def test_a_long_wait_is_told_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(waiting, "AFTER_S", 0.2)
@@ -362,10 +362,25 @@ def test_a_long_wait_is_told_once_until_something_is_heard(
     lines: list[str] = []
     client = Client(Slow(lambda _: "at last"), tries=10**9)
     assert asyncio.run(client.ask(numbered(0))).text == "at last"
-    (line,) = told()
+    line = told()[0]
     assert re.fullmatch(
         r"mock:.*: waiting for a reply since \d+ s; the last error: HTTP 503: \[redacted\]", line
     )
+
+
+def test_a_wait_is_told_after_ever_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(waiting, "_watch", lambda: None)
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now)
+    wait = waiting.Wait(lambda seconds: f"{seconds} s")
+    with wait:
+        for second in range(100):
+            now = float(second)
+            wait.tell_if_long()
+    wait.tell_if_long()
+    assert capsys.readouterr().err.split("\n") == ["10 s", "20 s", "40 s", "80 s", ""]
 
 
 def test_a_long_check_is_told_though_it_blocks_the_loop(
