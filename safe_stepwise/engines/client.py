@@ -21,6 +21,8 @@ TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
 IN_FLIGHT = 256
 """Requests under way at a time: what keeps one vLLM replica busy."""
+FIRST = 8
+"""The same until one is answered: a wrong key or model shows before hundreds are sent."""
 HOPELESS = 50
 """Requests that have to fail, with none answered, for a run to be given up."""
 REFUSALS = 3
@@ -69,7 +71,8 @@ class Client:
     """Why the run was given up, if it was: whoever still waits for a place sends nothing."""
 
     def __post_init__(self) -> None:
-        self._slots = asyncio.Semaphore(self.in_flight)
+        self._slots = asyncio.Semaphore(min(FIRST, self.in_flight))
+        self._held_back = max(0, self.in_flight - FIRST)
         self._wait = Wait(lambda seconds: self._waiting(seconds))
 
     async def ask(self, request: Request) -> Completion:
@@ -134,6 +137,9 @@ class Client:
         finally:
             account.owed -= 1
         account.answered += 1
+        while self._held_back:
+            self._held_back -= 1
+            self._slots.release()
         if self.cache is not None:
             self.cache.put([(key, completion)])
         return completion

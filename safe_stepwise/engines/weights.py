@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import redacted
 
 _SMALL = ("*.json", "*.jinja", "*.txt", "*.model")
 """Configuration and tokenizer; with them the revision is known before gigabytes are fetched."""
@@ -177,6 +178,6 @@ def loading(what: object, failing: str = "cannot be loaded") -> Iterator[None]:
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:
-    """An error's message on one line, its type if it has none."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """An error's message on one line, without credentials; its type if it has none."""
+    text = redacted(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"

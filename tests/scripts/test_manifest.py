@@ -123,7 +123,9 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [((AnnotationsTeacher, 4), {})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
-    assert named == 3 * [("annotations", {"cache": Path("here.sqlite"), "in_flight": 3})]
+    assert named == 3 * [
+        ("annotations", {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None})
+    ]
     assert closed  # what was opened to look
     assert not (tmp_path / "out" / "datasets" / "safe-verified-multihop").exists()
 

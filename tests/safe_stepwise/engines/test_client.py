@@ -238,9 +238,24 @@ def test_no_more_than_agreed_are_under_way() -> None:
             running -= 1
             return await super().generate(requests)
 
-    client = Client(Counting(echo), in_flight=7)
-    asyncio.run(client.ask_all([numbered(n) for n in range(50)]))
-    assert most == 7
+    for agreed in (7, 20):
+        most = 0
+        client = Client(Counting(echo), in_flight=agreed)
+        asyncio.run(client.ask_all([numbered(n) for n in range(50)]))
+        assert most == agreed
+
+
+def test_few_are_sent_until_one_is_answered() -> None:
+    client = Client(Waiting(echo))
+
+    async def begun() -> int:
+        asking = asyncio.ensure_future(client.ask_all([numbered(n) for n in range(100)]))
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        asking.cancel()
+        return client.total().calls
+
+    assert asyncio.run(begun()) == client_module.FIRST
 
 
 # Retries

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from safe_stepwise.engines.client import Client, check
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError
+from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Usage
 from tests.servers.openai_server import MockServer
@@ -198,7 +200,7 @@ def test_a_redirect_to_itself_is_one_request() -> None:
 
 def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def many(engine: OpenAIEngine) -> None:
-        client = Client(engine, in_flight=8)
+        client = Client(engine)
         with pytest.raises(
             UserError, match="key was refused; set OPENAI_API_KEY, and run the same"
         ):
@@ -215,7 +217,7 @@ def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPa
 def test_what_is_forbidden_three_times_and_never_answered_ends_the_run() -> None:
     async def many(engine: OpenAIEngine) -> None:
         with pytest.raises(UserError, match=r"the first \d+ requests failed.*HTTP 403"):
-            await Client(engine, in_flight=8).ask_all([numbered(n) for n in range(300)])
+            await Client(engine).ask_all([numbered(n) for n in range(300)])
 
     with MockServer(last_turn, status=403) as server:
         run(server.url, many)
@@ -341,7 +343,7 @@ def test_a_limit_reaches_the_engines_that_wait_for_a_server() -> None:
     assert Opener(1.5)("symbolic").name.startswith("symbolic")
 
 
-def test_a_long_wait_is_told_once_until_something_is_heard(
+def test_a_long_wait_is_told_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(waiting, "AFTER_S", 0.2)
@@ -360,10 +362,25 @@ def test_a_long_wait_is_told_once_until_something_is_heard(
     lines: list[str] = []
     client = Client(Slow(lambda _: "at last"), tries=10**9)
     assert asyncio.run(client.ask(numbered(0))).text == "at last"
-    (line,) = told()
+    line = told()[0]
     assert re.fullmatch(
         r"mock:.*: waiting for a reply since \d+ s; the last error: HTTP 503: \[redacted\]", line
     )
+
+
+def test_a_wait_is_told_after_ever_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(waiting, "_watch", lambda: None)
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now)
+    wait = waiting.Wait(lambda seconds: f"{seconds} s")
+    with wait:
+        for second in range(100):
+            now = float(second)
+            wait.tell_if_long()
+    wait.tell_if_long()
+    assert capsys.readouterr().err.split("\n") == ["10 s", "20 s", "40 s", "80 s", ""]
 
 
 def test_a_long_check_is_told_though_it_blocks_the_loop(
@@ -417,3 +434,30 @@ def test_a_cache_that_is_a_loop_of_links_is_one_line(tmp_path: Path) -> None:
     for path in (tmp_path / "a", tmp_path / "a" / "replies.sqlite"):
         with pytest.raises(UserError, match="choose another --cache"):
             ResponseCache(path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_cache_that_was_cut_off_is_one_line(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "replies.sqlite"
+    cache = ResponseCache(path)
+    cache.put([(f"{n}", Completion("x" * 1000)) for n in range(200)])
+    cache.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(UserError, match=r"replies\.sqlite: cannot be .*choose another --cache"):
+        [ResponseCache(path).get(f"{n}") for n in range(200)]
+
+
+# The metric
+
+
+def test_the_metric_takes_a_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("safe_stepwise.open.Client", partial(Client, tries=1))
+    cache = tmp_path / "replies.sqlite"
+    with (
+        MockServer(last_turn, fault_rate=1, faults=("drip",)) as server,
+        pytest.raises(UserError, match="timed out"),
+    ):
+        answers_given(
+            ["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5, cache=cache
+        )

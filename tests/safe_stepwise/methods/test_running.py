@@ -101,9 +101,9 @@ def test_every_question_has_its_trajectory_in_its_place() -> None:
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_no_more_questions_than_asked_for_are_under_way(at_once: int) -> None:
     engine = Paced()
-    asked = [question(n) for n in range(30)]
+    asked = [question(n) for n in range(150)]
     asyncio.run(run_questions(asked, by(Client(engine, tries=1)), at_once=at_once))
-    assert engine.most == min(at_once, 30)
+    assert 0.9 * at_once <= engine.most <= at_once  # a few begin before the others
 
 
 def test_nobody_waits_for_a_slow_question() -> None:
