@@ -1,12 +1,157 @@
-"""``python -m safe_stepwise.register``: the metric, found by its bare name."""
+"""Make ``evaluate.load("safe_stepwise")`` find this package's metric by its bare name.
 
+``evaluate`` asks no installed package for metrics. It looks for a bare name in three places: in
+``./NAME/NAME.py``, among the Hub's own Spaces (``evaluate-metric/NAME`` and two more), and, where
+that fails, in its folder of modules fetched before. This command puts the module there.
+"""
+
+import argparse
+import os
+import shutil
 import sys
+from collections.abc import Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NoReturn
 
+from safe_stepwise import __version__
 from safe_stepwise.errors import UserError
-from safe_stepwise.metric.register import main as main
-from safe_stepwise.metric.register import register as register
-from safe_stepwise.metric.register import registered as registered
+from safe_stepwise.store.files import remove_folder, whole_folder
 from safe_stepwise.store.terminal import guard_output, printable
+
+NAME = "safe_stepwise"
+FOLDER = f"metrics/evaluate-metric--{NAME}"
+
+DETAILS = f"""\
+what happens:
+  evaluate.load("{NAME}") looks for a bare name in three places, in this order:
+    1. the file ./{NAME}/{NAME}.py below the working directory;
+    2. the Spaces evaluate-metric/{NAME}, evaluate-comparison/{NAME} and
+       evaluate-measurement/{NAME} on the Hub (of Hugging Face's own, not of this project);
+    3. $HF_MODULES_CACHE/evaluate_modules/{FOLDER}
+       (by default below ~/.cache/huggingface/modules), where this command puts a copy.
+  So the bare name works from any directory without such a file in it, as long as no such Space is
+  made. evaluate asks the Hub each time, goes on if it can't be reached (HF_EVALUATE_OFFLINE=1
+  spares the question), and warns that it uses a cached module. The folder is shared by your
+  environments: the copy registered last counts, and refuses to load beside another version of the
+  package, so register again after an upgrade. Clearing the cache removes it. Nothing else changes.
+
+without this command:
+  evaluate.load("NAMESPACE/{NAME}", revision="v{__version__}")   from a Hub
+  evaluate.load("PATH/TO/evaluators/{NAME}")              from a checkout
+
+exit status: 0 done; 2 something for you to mend
+"""
+
+
+def source() -> str:
+    """The module's text, as the Space folder has it."""
+    return _shipped().read_text(encoding="utf-8")
+
+
+def registered() -> list[Path]:
+    """The copies that ``evaluate`` would find, the one that it would take first."""
+    files = _folder().glob(f"{'[0-9a-f]' * 64}/{NAME}.py")
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+
+
+def register() -> Path:
+    """Put the module where ``evaluate`` finds it, in the place of any other copy.
+
+    Returns its path; raises ``UserError`` where that can't be written.
+    """
+    from evaluate.loading import files_to_hash, init_dynamic_modules
+
+    module = source()
+    try:
+        folder = Path(init_dynamic_modules(), FOLDER)
+        folder.mkdir(parents=True, exist_ok=True)
+        for level in (folder.parent, folder):
+            (level / "__init__.py").touch()
+        with resources.as_file(_shipped()) as file:
+            target = folder / files_to_hash([str(file)])
+        with whole_folder(target) as made:
+            (made / "__init__.py").touch()
+            (made / f"{NAME}.py").write_text(module, encoding="utf-8")
+            for other in {target, *(copy.parent for copy in registered())}:
+                remove_folder(other)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename}: cannot be written ({error.strerror}); "
+            "set HF_MODULES_CACHE to a folder of your own"
+        ) from None
+    return Path(target, f"{NAME}.py")
+
+
+def remove() -> int:
+    """Remove all copies; returns how many there were. Raises ``UserError`` if that fails."""
+    copies = registered()
+    try:
+        for copy in copies:
+            shutil.rmtree(copy.parent)
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be removed ({error.strerror})") from None
+    return len(copies)
+
+
+def check() -> Path:
+    """The copy that the bare name leads to from here.
+
+    Raises ``UserError`` where there is none, or not this package's own.
+    """
+    nearer = Path(NAME, f"{NAME}.py")
+    if nearer.is_file():
+        raise UserError(f"{nearer.resolve()} comes first in this directory: work in another one")
+    copies = registered()
+    if not copies:
+        raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.register")
+    if copies[0].read_text(encoding="utf-8") != source():
+        raise UserError(
+            f"{copies[0]} is of another version than {__version__}: "
+            "run python -m safe_stepwise.register"
+        )
+    return copies[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; raises ``UserError`` for a user's mistake."""
+    parser = _Parser(
+        prog="python -m safe_stepwise.register",
+        description=f'Make evaluate.load("{NAME}") find this package\'s metric by its bare name.',
+        epilog=DETAILS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--remove", action="store_true", help="remove the copy again")
+    either.add_argument("--check", action="store_true", help="say whether it is there and current")
+    options = parser.parse_args(arguments)
+    # transformers, which evaluate imports, would complain twice that there is no torch.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if options.remove:
+        print(f"removed from {_folder()}: {remove()}")
+    elif options.check:
+        print(f"{NAME} {__version__} is registered: {check()}")
+    else:
+        print(f'evaluate.load("{NAME}") now finds version {__version__}: {register()}')
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def _shipped() -> Traversable:
+    return resources.files("safe_stepwise").joinpath("metric", "space", f"{NAME}.py.txt")
+
+
+def _folder() -> Path:
+    from evaluate import config
+
+    return Path(config.HF_MODULES_CACHE, config.MODULE_NAME_FOR_DYNAMIC_MODULES, FOLDER)
+
 
 if __name__ == "__main__":
     guard_output()

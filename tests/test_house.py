@@ -84,7 +84,7 @@ def test_rooms_stand_in_no_circle(package: str) -> None:
 
 def test_the_ground_floor_is_small() -> None:
     assert len(rooms("safe_stepwise")) <= 18
-    assert max(floors(rooms("safe_stepwise")).values()) <= 9
+    assert max(floors(rooms("safe_stepwise")).values()) <= 8
     assert len(rooms("builders")) <= 8
 
 

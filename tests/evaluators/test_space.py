@@ -229,7 +229,7 @@ def test_inside_its_own_folder_the_package_is_not_mistaken(tmp_path: Path) -> No
 
 BARELY = """
 import json
-from safe_stepwise.metric.register import register
+from safe_stepwise.register import register
 register()
 import evaluate
 print(json.dumps(evaluate.load("safe_stepwise", "loop").config_name))

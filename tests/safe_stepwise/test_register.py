@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from safe_stepwise import __version__
+from safe_stepwise import __version__, register
 from safe_stepwise.errors import UserError
-from safe_stepwise.metric import register
 
 ROOT = Path(__file__).resolve().parents[3]
 
