@@ -20,7 +20,7 @@ _DOTS = ("...", "…")
 
 
 def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> bool:
-    """Whether the data names the first of the keys, and holds the reason that an answer gives.
+    """Whether the data names the first key and that of the reason, and holds the reason itself.
 
     The reason is the first of the answer's other texts, in the order of the keys, that has a letter
     in it; where none has, it is the text of the first key itself. A short one counts as held where
@@ -32,11 +32,10 @@ def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> 
     >>> is_planted({"verdict": "none", "why": "Oru is named."}, ("verdict", "why"), data)
     False
     """
-    said = ((key, _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
-    key, reason = next((one for one in said if one[1]), (keys[0], ""))
-    sought = reason if len(reason) >= _LONG else _letters(key) + reason
-    name = _letters(keys[0])
-    return any(name in form and sought in form for form in map(_letters, _forms(data)))
+    said = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
+    key, reason = next((one for one in said if one[1]), ("", ""))
+    sought = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
+    return any(all(one in form for one in sought) for form in map(_letters, _forms(data)))
 
 
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
