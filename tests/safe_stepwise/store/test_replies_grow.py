@@ -126,9 +126,10 @@ def check_growth(name: str, make: Callable[[int], str], length: int, prefix: str
 @pytest.mark.parametrize("unit", TEXTS)
 def test_twice_the_reply_takes_twice_the_time_at_most(unit: str) -> None:
     make = TEXTS[unit]
+    bare = max(QUICK, 1.5 * cost(read_reply, make(LENGTH)))  # most read JSON first, and add little
     for name, (read, _) in READERS.items():
         for prefix in PREFIXES if name in ("answers", "step between head and tag") else ("",):
-            if cost(read, prefix + make(LENGTH), 1) > QUICK:
+            if cost(read, prefix + make(LENGTH), 1) > (QUICK if name == "reply" else bare):
                 check_growth(name, make, LENGTH, prefix)
 
 
@@ -265,7 +266,7 @@ def test_ten_thousand_hostile_replies_break_no_reader() -> None:
     for number in range(10_000):
         pieces = chance.choices(FRAGMENTS, k=chance.randrange(1, 9))
         text = "".join(pieces)
-        if number % 500 == 0:
+        if number % 2_000 == 0:
             text = (text * 60_000)[:60_000]
         check(text, "".join(chance.choices((text, *FRAGMENTS), k=2)))
 
