@@ -83,7 +83,7 @@ class Reply:
 
         Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object,
         where the first is given once more (outside of an answer, or within one, in a field of
-        another name), and where all answers are passed over.
+        another name), where all answers are passed over, or more than `MOST_DIFFERENT` differ.
 
         >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
         [{'verdict': 'none', 'path': [1]}]
