@@ -70,7 +70,7 @@ def read_trajectory(text: str, data: str = "") -> tuple[tuple[str, ...], ReplyCl
     broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
     found = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
     written = [steps for value in found if (steps := _steps(value)) is not None]
-    if any(is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written):
+    if any(steps and is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
         lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))

@@ -6,9 +6,10 @@ digits alone are compared: neither spacing, case, accents, punctuation, escapes 
 full-width letters make a quotation an answer.
 """
 
+import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 _ROUNDS = 6
 """Escapes within escapes that are looked through; each round halves a run of backslashes."""
@@ -20,7 +21,7 @@ _DOTS = ("...", "…")
 
 
 def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> bool:
-    """Whether the data names the first of the keys, and holds the reason that an answer gives.
+    """Whether the data names the first key and that of the reason, and holds the reason itself.
 
     The reason is the first of the answer's other texts, in the order of the keys, that has a letter
     in it; where none has, it is the text of the first key itself. A short one counts as held where
@@ -32,11 +33,10 @@ def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> 
     >>> is_planted({"verdict": "none", "why": "Oru is named."}, ("verdict", "why"), data)
     False
     """
-    said = ((key, _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
-    key, reason = next((one for one in said if one[1]), (keys[0], ""))
-    sought = reason if len(reason) >= _LONG else _letters(key) + reason
-    name = _letters(keys[0])
-    return any(name in form and sought in form for form in map(_letters, _forms(data)))
+    said = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
+    key, reason = next((one for one in said if one[1]), ("", ""))
+    sought = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
+    return any(all(one in form for one in sought) for form in _forms(data))
 
 
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
@@ -54,15 +54,18 @@ def _text(answer: Mapping[str, object], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _forms(text: str) -> Iterator[str]:
-    """The text, and what a model makes of it that takes escapes in it for what they mean."""
+@functools.lru_cache(maxsize=1)  # a reply may hold many answers
+def _forms(text: str) -> tuple[str, ...]:
+    """The letters of a text, and of what it says once its escapes are taken for what they mean."""
+    found = []
     for _ in range(_ROUNDS):
-        yield text
+        found.append(_letters(text))
         before, text = text, _ESCAPE.sub(_meant, text)
         if text == before:
-            return
+            break
         # Letters beyond the first plane are escaped as two halves.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return tuple(found)
 
 
 def _meant(escape: re.Match[str]) -> str:

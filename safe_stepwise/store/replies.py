@@ -39,6 +39,8 @@ _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 
 
+MOST_DIFFERENT = 20
+"""Answers of one reply that are compared with the data of its request."""
 TOO_LONG = f"the reply is longer than {LONGEST:,} characters"
 
 
@@ -81,7 +83,7 @@ class Reply:
 
         Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object,
         where the first is given once more (outside of an answer, or within one, in a field of
-        another name), and where all answers are passed over.
+        another name), where all answers are passed over, or more than `MOST_DIFFERENT` differ.
 
         >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
         [{'verdict': 'none', 'path': [1]}]
@@ -148,10 +150,16 @@ def _own(found: list[dict[str, Any]], keys: tuple[str, ...], data: str) -> list[
     filled_in = [one for one in found if not is_blank_form(one, keys)]
     if found and not filled_in:
         raise ReplyError("the answer is the form alone, not filled in")
-    own = [one for one in filled_in if not is_planted(one, keys, data)]
-    if filled_in and not own:
+    different: list[dict[str, Any]] = []
+    for one in filled_in:
+        if one not in different:
+            different.append(one)
+        if len(different) > MOST_DIFFERENT:
+            raise ReplyError(f"the answer is given in more than {MOST_DIFFERENT} ways")
+    planted = [one for one in different if is_planted(one, keys, data)]
+    if planted and planted == different:
         raise ReplyError("the answer is one that the data brought along, quoted")
-    return own
+    return [one for one in filled_in if one not in planted]
 
 
 def _outermost(value: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
