@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import credentials, keyless
 from safe_stepwise.store.terminal import guard_output, printable
+from safe_stepwise.store.waiting import leave
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
@@ -47,12 +49,12 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # in a file both go to, what was said before stands before
-        print("error:", printable(str(error)), file=sys.stderr)
-        raise SystemExit(2) from None
+        print("error:", _told(str(error)), file=sys.stderr)
+        leave(2)
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)
-        raise SystemExit(130) from None
-    raise SystemExit(0)
+        leave(130)
+    leave(0)
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
@@ -136,7 +138,12 @@ SEED: Mapping[str, Any] = {"type": int, "default": 0, "metavar": "N"}
 
 def warn(message: str) -> None:
     """Say on the error stream what stops nothing."""
-    print("note:", printable(message), file=sys.stderr)
+    print("note:", _told(message), file=sys.stderr)
+
+
+def _told(message: str) -> str:
+    """One line, in which no library has put a key of ours."""
+    return printable(keyless(message, credentials().values()))
 
 
 def cores() -> int:

@@ -16,8 +16,7 @@ from releases.hub import SECONDS, connect
 from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.waiting import leave
-from scripts.cli import command, positive, run
+from scripts.cli import command, run, seconds
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -32,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
     add("--push", action="store_true", help="write to the Hub")
     add("--private", action="store_true", help="make new repos and the collection private")
     limit = f"for an answer of the Hub (default {SECONDS:g}); uploads get 1 s for 100 kB more"
-    add("--timeout", type=positive, default=SECONDS, metavar="SECONDS", help=limit)
+    add("--timeout", type=seconds, default=SECONDS, metavar="SECONDS", help=limit)
     options = parser.parse_args(arguments)
     from huggingface_hub import get_token
 
@@ -60,7 +59,4 @@ def _reading(release: Release) -> Iterator[Callable[[str], None]]:
 
 
 if __name__ == "__main__":
-    try:
-        run(main)
-    except SystemExit as ended:
-        leave(int(ended.code or 0))
+    run(main)

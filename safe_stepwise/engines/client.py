@@ -13,9 +13,9 @@ from tqdm import tqdm
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.said import fit_to_print, kept
-from safe_stepwise.engines.waiting import Wait
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.secrets import credentials
+from safe_stepwise.store.waiting import Wait
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""

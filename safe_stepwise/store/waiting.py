@@ -1,15 +1,25 @@
 """Waiting for others: never without a word, never without an end."""
 
+import functools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import NoReturn, TypeVar
+
+from tqdm import tqdm
+
+from safe_stepwise.store.secrets import redacted
+from safe_stepwise.store.terminal import printable
 
 _Answer = TypeVar("_Answer")
 
-SAID_AFTER = 10.0
-"""Seconds of waiting after which it is said for what."""
+AFTER_S = 10.0
+"""Seconds without an answer that are worth a line; the next comes after twice as many."""
+_LOOK_S = 0.5
+_WAITS: set["Wait"] = set()
 _left: list[threading.Thread] = []
 
 
@@ -38,13 +48,14 @@ def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
         except BaseException as error:
             failure.append(error)
 
+    def told(waited: int) -> str:
+        return f"waiting for {what} since {waited} s (at most {seconds:,.0f} s)"
+
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        thread.join(min(seconds, SAID_AFTER))
-        if thread.is_alive() and seconds > SAID_AFTER:
-            print(f"waiting for {what} (at most {seconds:,.0f} s)", file=sys.stderr, flush=True)
-            thread.join(seconds - SAID_AFTER)
+        with Wait(told):
+            thread.join(seconds)
     finally:
         if thread.is_alive():
             _left.append(thread)
@@ -62,3 +73,55 @@ def leave(status: int) -> NoReturn:
         sys.stderr.flush()
         os._exit(status)
     raise SystemExit(status)
+
+
+class Wait:
+    """A context of one or many who wait; ``told`` makes the line of the seconds that it takes.
+
+    A thread looks after all of them, as loading a model may block the event loop.
+    """
+
+    def __init__(self, told: Callable[[int], str]) -> None:
+        self._told = told
+        self._waiting = 0
+        self._heard = 0.0
+        self._patience = AFTER_S
+
+    def heard(self) -> None:
+        """Something was answered: the wait begins anew."""
+        self._heard = time.monotonic()
+
+    def tell_if_long(self) -> None:
+        """Say that nothing was heard, if that is so."""
+        waited = time.monotonic() - self._heard
+        if self._waiting and waited >= self._patience:
+            self._patience = 2 * waited
+            tqdm.write(printable(redacted(self._told(int(waited)))), file=sys.stderr)
+
+    def __enter__(self) -> None:
+        _watch()
+        self._waiting += 1
+        if self._waiting == 1:
+            self.heard()
+            _WAITS.add(self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            _WAITS.discard(self)
+
+
+@functools.cache
+def _watch() -> None:
+    def look() -> None:
+        while True:
+            time.sleep(_LOOK_S)
+            for wait in tuple(_WAITS):
+                wait.tell_if_long()
+
+    threading.Thread(target=look, name="waits", daemon=True).start()

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from safe_stepwise.engines import client as client_module
-from safe_stepwise.engines import openai, waiting
+from safe_stepwise.engines import openai
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client, check
@@ -25,6 +25,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Usage
+from safe_stepwise.store import waiting
 from tests.servers.openai_server import MockServer
 
 KEY = "sk-proj-Zq9/8w+" + "aB3_xY7" * 5
