@@ -41,7 +41,9 @@ def parse_yaml(content: bytes) -> Any:
     ValueError: line 3: the key a is there twice
     """
     try:
-        loader = yaml.SafeLoader(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        _check_depth(text)
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -50,8 +52,6 @@ def parse_yaml(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f"line {line}: not UTF-8 text") from None
-    except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
     except (yaml.YAMLError, TypeError, OverflowError) as error:
         raise ValueError(f"not YAML ({printable(str(error))})") from None
 
@@ -94,6 +94,17 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         if key in seen:
             raise _Twice(key)
         seen.add(key)
+
+
+def _check_depth(text: str) -> None:
+    """Beforehand, as what YAML takes to read a list grows with the lists around it."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            line = event.start_mark.line + 1
+            raise ValueError(f"line {line}: nested more than {DEEPEST} deep")
 
 
 def _measure(node: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:

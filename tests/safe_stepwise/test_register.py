@@ -11,7 +11,7 @@ import pytest
 from safe_stepwise import __version__, register
 from safe_stepwise.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -170,7 +170,7 @@ def test_rows_of_a_benchmark(benchmark: str, form: str, tmp_path: Path) -> None:
 
     damages = BYTES if form == "parquet" else TEXT if benchmark == "musique" else SOME
     said = damaged(file, damages, try_it)
-    assert sum(map(bool, said.values())) >= 5
+    assert sum(map(bool, said.values())) >= 3  # the others cost a row alone
 
 
 def accounted(output: Path) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
 
+from builders.work.shards import read_shard
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps, evaluate_stepwise
@@ -47,7 +47,7 @@ def told(folder: Path) -> Iterator[tuple[Path, str]]:
         if file.suffix == ".parquet":
             yield file, json.dumps(pq.read_table(file).to_pylist(), default=str)
         if file.suffix == ".arrow":
-            yield file, json.dumps(feather.read_table(file).to_pylist(), default=str)
+            yield file, json.dumps(read_shard(file).to_pylist(), default=str)
         if file.suffix == ".sqlite":
             with sqlite3.connect(file) as db:
                 yield file, "\n".join(db.iterdump())
