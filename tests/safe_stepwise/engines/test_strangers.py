@@ -348,6 +348,8 @@ def test_a_long_wait_is_told_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(waiting, "AFTER_S", 0.2)
+    monkeypatch.setattr(client_module, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(client_module, "LONGEST_WAIT_S", 0.01)
 
     class Slow(MockEngine):
         async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
