@@ -37,7 +37,7 @@ from scripts import (
 )
 from tests.makers.damage import BYTES, TEXT, Damage, lines
 
-SOME = dict([*TEXT.items()][::3])
+SOME = dict([*TEXT.items()][::5])
 """For commands that take their time."""
 MOST = 300 * 2**20
 """Bytes that a damaged file of a few kilobytes may cost."""
@@ -379,7 +379,7 @@ def test_the_statistics_of_questions_for_steps(built: Path, tmp_path: Path) -> N
     )
     damaged(
         copy / "statistics" / "synthetic-train.json",
-        TEXT,
+        SOME,
         lambda: outcome(build_verifier_steps.main, steps, [copy.name]),
     )
 

@@ -176,8 +176,8 @@ def test_a_fifth_of_all_of_them_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["huge", "bomb"])
 def test_replies_without_end_take_no_memory_without_end(tmp_path: Path, fault: Any) -> None:
-    """Each of 300 replies is 400 MB; the whole process may have 3 GB of addresses."""
-    known = verifying.rows(40)
+    """Each of 100 replies is 400 MB; the whole process may have 3 GB of addresses."""
+    known = verifying.rows(15)
     file = verifying.write(tmp_path / "rows.jsonl", known)
 
     def bounded() -> None:
