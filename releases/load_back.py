@@ -19,6 +19,7 @@ from releases.hub import SLOWEST, Hub, told
 from releases.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.waiting import Wait
 
 ROOT = Path(__file__).resolve().parents[1]
 _LOST = "loaded back and compared: "
@@ -54,17 +55,22 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     ]
     with scratch() as home:
         try:
-            ran = subprocess.run(
-                [sys.executable, "-m", "releases.load_back"],
-                input=json.dumps(asked),
-                env={**os.environ, **_environment(home, hub.api.endpoint, token)},
-                cwd=home,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=seconds,
-            )
+            with Wait(
+                lambda waited: (
+                    f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"
+                )
+            ):
+                ran = subprocess.run(
+                    [sys.executable, "-m", "releases.load_back"],
+                    input=json.dumps(asked),
+                    env={**os.environ, **_environment(home, hub.api.endpoint, token)},
+                    cwd=home,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    timeout=seconds,
+                )
         except subprocess.TimeoutExpired:
             raise _unloaded(f"not done within {seconds:,.0f} s (see --timeout)") from None
     lines = [line for line in ran.stdout.splitlines() if line.startswith(_LOST)]

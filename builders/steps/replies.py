@@ -17,7 +17,7 @@ from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Step
 from safe_stepwise.steps import StepError, format_step, parse_step
-from safe_stepwise.store.planted import is_planted
+from safe_stepwise.store.planted import is_planted, is_quoted
 from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, plain_key, read_reply
 from safe_stepwise.taxonomy import ERROR_TYPES
 
@@ -70,10 +70,13 @@ def read_trajectory(text: str, data: str = "") -> tuple[tuple[str, ...], ReplyCl
     broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
     found = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
     written = [steps for value in found if (steps := _steps(value)) is not None]
-    if any(steps and is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written):
+    lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
+    quoted = not written and is_quoted("".join(lines), data)
+    if quoted or any(
+        steps and is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written
+    ):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
-        lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
         if lines:
             return lines, "salvaged"
         raise UnreadableReply(_why_unreadable(reply, text, "steps"))

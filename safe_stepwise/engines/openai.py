@@ -20,6 +20,7 @@ from safe_stepwise.engines import wire
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.secrets import redacted
 
 if TYPE_CHECKING:
     import openai
@@ -128,7 +129,7 @@ class OpenAIEngine:
                 "correct the address, which usually ends in /v1"
             ) from None
         if served and self.model not in served:
-            names = ", ".join(name[:_LONGEST_NAME] for name in sorted(served)[:5])
+            names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
             raise UserError(f"{where}: the server has no such model, only {names}")
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
@@ -249,7 +250,7 @@ def _served(content: bytes) -> list[str]:
 
 
 def _redirected(error: openai.APIStatusError) -> str:
-    place = str(error.response.headers.get("location"))[:_LONGEST_PLACE]
+    place = redacted(str(error.response.headers.get("location")))[:_LONGEST_PLACE]
     return f"redirects to {place}, which is not followed: name the address that answers"
 
 

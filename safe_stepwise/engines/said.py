@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from safe_stepwise.engines.base import Completion, EngineError
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
 from safe_stepwise.store.secrets import keyless, redacted
 from safe_stepwise.store.terminal import printable
 
@@ -18,8 +19,9 @@ LONGEST, LONGEST_ENDING = 300, 1000
 
 
 def kept(completion: Completion, ours: Collection[str]) -> Completion:
-    """A completion without ``ours``, our credentials, and without what only a key looks like."""
-    text = keyless(completion.text, ours)
+    """A completion without ``ours``, our credentials, what only a key looks like, and excess."""
+    # Beyond that no reader looks, and a hundred such replies would be waited for at a time.
+    text = keyless(completion.text[: LONGEST_REPLY + 1], ours)
     return completion if text == completion.text else replace(completion, text=text)
 
 

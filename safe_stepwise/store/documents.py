@@ -52,8 +52,10 @@ def parse_yaml(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f"line {line}: not UTF-8 text") from None
-    except (yaml.YAMLError, TypeError, OverflowError) as error:
-        raise ValueError(f"not YAML ({printable(str(error))})") from None
+    except _Refused as error:
+        raise ValueError(str(error)) from None
+    except Exception as error:  # of a value its tag does not fit PyYAML raises what comes up
+        raise ValueError(f"not YAML ({printable(str(error)) or type(error).__name__})") from None
 
 
 def read_yaml(file: Path) -> Any:
@@ -96,6 +98,10 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(key)
 
 
+class _Refused(ValueError):
+    """What a document may not hold, though it is YAML."""
+
+
 def _check_depth(text: str) -> None:
     """Beforehand, as what YAML takes to read a list grows with the lists around it."""
     depth = 0
@@ -103,8 +109,8 @@ def _check_depth(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            line = event.start_mark.line + 1
-            raise ValueError(f"line {line}: nested more than {DEEPEST} deep")
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
 
 
 def _measure(node: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -121,9 +127,9 @@ def _measure(node: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
     depth = 1 + max((part for _, part in parts), default=0)
     line = node.start_mark.line + 1
     if depth > DEEPEST:
-        raise ValueError(f"line {line}: nested more than {DEEPEST} deep")
+        raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
     if size > MOST_VALUES:
-        raise ValueError(f"line {line}: more than {MOST_VALUES:,} values, counting aliases")
+        raise _Refused(f"line {line}: more than {MOST_VALUES:,} values, counting aliases")
     known[id(node)] = size, depth
     return size, depth
 
@@ -134,5 +140,5 @@ def _check_keys(node: yaml.MappingNode) -> None:
         named = key.tag, str(key.value)
         if named in seen:
             line = key.start_mark.line + 1
-            raise ValueError(f"line {line}: the key {printable(str(key.value))} is there twice")
+            raise _Refused(f"line {line}: the key {printable(str(key.value))} is there twice")
         seen.add(named)

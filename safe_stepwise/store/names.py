@@ -45,7 +45,7 @@ NO_PATH = "no path"
 REQUEST_FAILED = "the request failed"
 """Clauses with which reasons begin. Another run may turn what `REQUEST_FAILED` into rows."""
 
-_VERSION = re.compile(r"v([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
+_VERSION = re.compile(r"v(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
 
 
 def known_version(version: str) -> str:

@@ -7,15 +7,17 @@ full-width letters make a quotation an answer.
 """
 
 import functools
+import html
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-_ROUNDS = 6
+_ROUNDS = 20
 """Escapes within escapes that are looked through; each round halves a run of backslashes."""
 _LONG = 20
 """Letters of a reason that no data holds by chance."""
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(\\)|\\.|&#?\w{1,10};", re.DOTALL)
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(\\)|\\.", re.DOTALL)
+_AMPERSANDS = re.compile("&(?:amp;)++")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _DOTS = ("...", "…")
 
@@ -36,7 +38,14 @@ def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> 
     said = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
     key, reason = next((one for one in said if one[1]), ("", ""))
     sought = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
-    return any(all(one in form for one in sought) for form in _forms(data))
+    held = _held(data)
+    return all(one in held for one in sought)
+
+
+def is_quoted(text: str, data: str) -> bool:
+    """Whether the data holds a text that is too long to be in it by chance."""
+    sought = _letters(text)
+    return len(sought) >= _LONG and sought in _held(data)
 
 
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
@@ -55,24 +64,25 @@ def _text(answer: Mapping[str, object], key: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # a reply may hold many answers
-def _forms(text: str) -> tuple[str, ...]:
-    """The letters of a text, and of what it says once its escapes are taken for what they mean."""
-    found = []
+def _held(data: str) -> str:
+    return _letters(data)
+
+
+def _letters(text: str) -> str:
+    """Letters and digits of what a text says once nothing in it is escaped any more.
+
+    However many of its escapes a model took for what they mean, these are the same.
+    """
     for _ in range(_ROUNDS):
-        found.append(_letters(text))
-        before, text = text, _ESCAPE.sub(_meant, text)
+        before, text = text, html.unescape(_AMPERSANDS.sub("&", _ESCAPE.sub(_meant, text)))
         if text == before:
             break
         # Letters beyond the first plane are escaped as two halves.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return tuple(found)
+    # Marks go before they are put in order, which takes the square of the length of a run of them.
+    plain = unicodedata.normalize("NFKD", _NO_LETTERS.sub("", text)).casefold()
+    return _NO_LETTERS.sub("", plain)
 
 
 def _meant(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else escape[2] or " "
-
-
-def _letters(text: str) -> str:
-    # Marks go before they are put in order, which takes the square of the length of a run of them.
-    plain = unicodedata.normalize("NFKD", _NO_LETTERS.sub("", text)).casefold()
-    return _NO_LETTERS.sub("", plain)

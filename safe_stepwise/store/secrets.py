@@ -16,7 +16,7 @@ HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key"
 PATTERNS: tuple[tuple[str, str, str], ...] = (
     (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_[\w.-]{20,})"),
     (HUGGING_FACE, "api_org_", r"[A-Za-z0-9]{30,}"),
-    (OPENAI, "sk-", r"(?:[A-Za-z0-9]{32,}|(?:proj|svcacct|admin|ant)-[\w-]{20,})"),
+    (OPENAI, "sk-", r"(?:[A-Za-z0-9]{32,}|(?:proj|svcacct|admin|ant|or)-[\w-]{20,})"),
     (AWS, "AKIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     (AWS, "ASIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     *(("a GitHub token", f"gh{kind}_", r"[A-Za-z0-9]{36}") for kind in "pousr"),
@@ -25,14 +25,17 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("a Google key", "AIza", r"[\w-]{35}"),
     ("a Slack token", "xox", r"[abprs]-[0-9A-Za-z-]{20,}"),
     ("a PyPI token", "pypi-AgE", r"[\w-]{50,}"),
-    ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY-----"),
+    ("a Groq key", "gsk_", r"[A-Za-z0-9]{40,}"),
+    ("an xAI key", "xai-", r"[A-Za-z0-9]{40,}"),
+    ("an NVIDIA key", "nvapi-", r"[\w-]{40,}"),
+    ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"),
 )
 """What it is called, how it begins, and the pattern of the rest (ASCII)."""
 
 REDACTED = "[redacted]"
 _SHORTEST = 8
 """Characters of a credential of ours; what is shorter (``EMPTY``) could be any word."""
-_NAMES = {"KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"}
+_NAMES = ("KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL")
 _KEY = re.compile("|".join(re.escape(start) + rest for _, start, rest in PATTERNS), re.ASCII)
 _KEY_BY_PLACE = re.compile(
     # What stands behind a scheme of HTTP, in an address before its host, behind a field's name.
@@ -46,17 +49,16 @@ _KEY_BY_PLACE = re.compile(
 def credentials() -> dict[str, str]:
     """Credentials of this process by where they stand: the environment, or the Hub's own file.
 
-    A variable is one if a word of its name says so (``OPENAI_API_KEY``) and its value is no path.
+    A variable is one if its name says so (``OPENAI_API_KEY``) and its value is no file here.
     """
-    named = {
-        name: value.strip()
-        for name, value in os.environ.items()
-        if _NAMES & set(name.upper().split("_")) and not value.startswith(("/", "~", "."))
-    }
     from huggingface_hub import get_token
 
-    named.setdefault("HF_TOKEN", get_token() or "")
-    return {name: value for name, value in named.items() if len(value) >= _SHORTEST}
+    named = {"the Hub's token": get_token() or ""}
+    for name, value in os.environ.items():
+        if any(word in name.upper() for word in _NAMES) and value.strip() not in named.values():
+            named[name] = value.strip()
+    long = {name: value for name, value in named.items() if len(value) >= _SHORTEST}
+    return {name: value for name, value in long.items() if not os.path.exists(value)}
 
 
 def redacted(text: str) -> str:
@@ -79,9 +81,9 @@ def keyless(text: str, ours: Collection[str]) -> str:
     'Key: Constantinople1453, and [redacted]I= is [redacted]'
     """
     folded = text.lower()
-    found = any(spelling in folded for value in ours for spelling in _spellings(value))
+    found = any(one.lower() in folded for value in ours for one in spellings(value))
     # A character may be escaped that need not be, so that no spelling is there as a whole.
-    if found or (ours and ("\\u" in text or "%" in text)):
+    if found or (ours and any(mark in text for mark in ("\\", "%", "&#"))):
         text = _spelled(tuple(sorted(ours, key=len, reverse=True))).sub(REDACTED, text)
     if any(start in text for _, start, _ in PATTERNS):
         text = _KEY.sub(REDACTED, text)
@@ -89,8 +91,8 @@ def keyless(text: str, ours: Collection[str]) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _spellings(value: str) -> frozenset[str]:
-    """How a server may repeat a credential, in small letters.
+def spellings(value: str) -> frozenset[str]:
+    """How a credential may be written down: as it is, escaped, encoded, backwards.
 
     In base64 (which Basic auth is) it looks different at each of three places behind what precedes
     it, and its ends depend on its neighbours.
@@ -101,7 +103,7 @@ def _spellings(value: str) -> frozenset[str]:
         whole = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
         inner = whole[-(-8 * shift // 6) : len(whole) - ((len(raw) + shift) % 3 > 0)]
         coded |= {inner, inner.replace("+", "-").replace("/", "_")}
-    return frozenset(spelling.lower() for spelling in coded)
+    return frozenset(coded)
 
 
 @functools.lru_cache(maxsize=8)
@@ -109,12 +111,13 @@ def _spelled(values: tuple[str, ...]) -> re.Pattern[str]:
     """Matches every spelling of some credentials, each character escaped or not."""
     found = []
     for value in values:
-        found += sorted(map(re.escape, _spellings(value)), key=len, reverse=True)
+        found += sorted(map(re.escape, spellings(value)), key=len, reverse=True)
         found.append("".join(_escaped_or_not(character) for character in value))
     return re.compile("|".join(found), re.IGNORECASE)
 
 
 def _escaped_or_not(character: str) -> str:
-    as_json = f"\\\\u{ord(character):04x}"
+    code = ord(character)
     as_percent = "".join(f"%{byte:02x}" for byte in os.fsencode(character))
-    return f"(?:{re.escape(character)}|{as_json}|{as_percent})"
+    as_html = f"&#(?:0*{code}|x0*{code:x});?"
+    return rf"(?:\\{{0,4}}(?:{re.escape(character)}|u{code:04x})|{as_percent}|{as_html})"
