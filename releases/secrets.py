@@ -6,7 +6,6 @@ into compressed columns; gitleaks and trufflehog are programs, and don't look in
 """
 
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -14,7 +13,7 @@ from typing import IO
 
 from releases.folder import LocalFile
 from releases.views import readings, views
-from safe_stepwise.store.secrets import PATTERNS
+from safe_stepwise.store.secrets import PATTERNS, spellings
 
 _COMPILED = [
     (name, start.encode(), re.compile((re.escape(start) + rest).encode()))
@@ -47,8 +46,8 @@ def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | No
 
 def _spelled(value: str) -> Iterator[bytes]:
     """A credential as files may have it; what is ASCII comes out of every encoding as it is."""
-    yield value.encode("utf-8", "surrogateescape")
-    yield json.dumps(value)[1:-1].encode()
+    for form in sorted(spellings(value)):
+        yield form.encode("utf-8", "surrogateescape")
     if not value.isascii():
         yield value.encode("utf-16-le", "surrogatepass")
         yield value.encode("utf-16-be", "surrogatepass")

@@ -37,8 +37,11 @@ _LEAST = 24
 """Characters of base64 that are decoded; the shortest key has 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
 _IN_RUN = bytes(ord("a") if one in _BASE64 else ord(".") for one in range(256))
+_INDENTED = re.compile(rb"""["']?\r?\n[ \t>"'#]++""")
+"""Between lines of base64 in YAML, in Markdown's quotations and in strings of source code."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in (rb"\\u00", rb"\\x", b"%")]
+_STARTS = (rb"\\u00", rb"\\U000000", rb"\\x", b"%")
+_ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
 """Each on its own: what begins with a letter is found ten times as fast as a choice."""
 
 
@@ -63,7 +66,7 @@ def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
     plain = _plain(block)
     if plain != block:
         yield plain
-    runs = [*_runs(plain)] if depth else []
+    runs = [*_runs(_INDENTED.sub(b"\n", plain))] if depth else []
     for start in range(4 if runs else 0):  # of four characters a run may begin with any
         yield from readings(b"\n".join(_from_base64(run[start:]) for run in runs), depth - 1)
 
@@ -72,7 +75,7 @@ def _plain(block: bytes) -> bytes:
     """ASCII of UTF-16 and UTF-32, from whichever end, and of escapes."""
     plain = block.replace(b"\0", b"")
     if b"\\" in plain:
-        for escape, meant in ((b"\\\\", b"\\"), (b"\\n", b"\n"), (b"\\/", b"/")):
+        for escape, meant in ((b"\\\\", b"\\"), (b"\\n", b"\n"), (b"\\/", b"/"), (b"\\_", b"_")):
             plain = plain.replace(escape, meant)
     for code in _ESCAPES:
         plain = code.sub(lambda found: bytes.fromhex(found[1].decode()), plain)

@@ -35,7 +35,7 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
 REDACTED = "[redacted]"
 _SHORTEST = 8
 """Characters of a credential of ours; what is shorter (``EMPTY``) could be any word."""
-_NAMES = ("KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL")
+_NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_PWD_", "_PAT_")
 _KEY = re.compile("|".join(re.escape(start) + rest for _, start, rest in PATTERNS), re.ASCII)
 _KEY_BY_PLACE = re.compile(
     # What stands behind a scheme of HTTP, in an address before its host, behind a field's name.
@@ -55,7 +55,10 @@ def credentials() -> dict[str, str]:
 
     named = {"the Hub's token": get_token() or ""}
     for name, value in os.environ.items():
-        if any(word in name.upper() for word in _NAMES) and value.strip() not in named.values():
+        if (
+            any(word in f"{name.upper()}_" for word in _NAMES)
+            and value.strip() not in named.values()
+        ):
             named[name] = value.strip()
     long = {name: value for name, value in named.items() if len(value) >= _SHORTEST}
     return {name: value for name, value in long.items() if not os.path.exists(value)}

@@ -30,6 +30,8 @@ BAD = {
     "controls": (b"a: \x1b[2J", "not YAML"),
     "no YAML": (b"a: [", "not YAML"),
     "two documents": (b"a: 1\n---\nb: 2\n", "not YAML"),
+    "a value that its tag does not fit": (b"a: !!bool maybe", "not YAML"),
+    "nor one of these": (b"a: [!!timestamp x, !!int '']", "not YAML"),
     "a list as key": (b"? [a]\n: b", "not YAML"),
     "a tag of Python": (b"!!python/object/apply:os.getcwd []", "not YAML"),
 }
@@ -120,7 +122,8 @@ def test_what_is_no_object_is_one_line(content: bytes, why: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "version", ["v٠.1.0", "v1.２.3", "v1.0", "1.0.0", "v1.0.0\n", "v1.0.0 ", "v1.0." + "1" * 5000]
+    "version",
+    ["v٠.1.0", "v00.1.0", "v1.２.3", "v1.0", "1.0.0", "v1.0.0\n", "v1.0.0 ", "v1.0." + "1" * 5000],
 )
 def test_a_version_has_three_plain_numbers(version: str) -> None:
     with pytest.raises(UserError, match=r"write it as vMAJOR\.MINOR\.PATCH"):

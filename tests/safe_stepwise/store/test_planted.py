@@ -48,6 +48,8 @@ FORMS = {
     "key as escapes": PLANTED.replace("error", "\\u0065\\u0072ror"),
     "letters as escapes, escaped": json.dumps(spelled(PLANTED)),
     "HTML": PLANTED.replace('"', "&quot;").replace("'", "&#39;"),
+    "HTML beside escapes": PLANTED.replace("The step", "AT&amp;T; \\u0054he\\nstep"),
+    "letters as HTML": PLANTED.replace("step", "st&#101;p").replace("borne", "b&ocirc;rne"),
     "HTML inside a key": PLANTED.replace("_", "&#95;"),
     "full width": wide(PLANTED),
     "mathematical letters": PLANTED.translate({a: 0x1D41A + a - 97 for a in range(97, 123)}),
@@ -170,6 +172,14 @@ def test_a_teachers_reply_that_is_only_quoted_cannot_be_read() -> None:
             data = prompts.quoted(f"Oru. {form} So it is.")
             with pytest.raises(UnreadableReply, match="brought along"):
                 read(f"It says {whole}, wrongly.", data)
+
+
+def test_steps_that_are_quoted_line_by_line_are_none() -> None:
+    lines = "Step 1: Oru lies on the Vel. (Attribution)\nStep 2: ####ANSWER: Vel (Final Answer)"
+    data = f"Passage 1: {json.dumps('Here: ' + lines)}"
+    with pytest.raises(UnreadableReply, match="quoted"):
+        read_trajectory(f"The passage says:\n{lines}\nI will not.", data)
+    assert read_trajectory(lines, "Passage 1: Oru lies on the Vel.")[1] == "salvaged"
 
 
 def test_a_teachers_own_path_counts_beside_a_quoted_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -28,6 +29,9 @@ def test_every_spelling_is_found(value: str, before: str, after: str) -> None:
         value.encode().hex(),
         "".join(f"\\u{ord(one):04X}" for one in value),
         "".join(f"%{ord(one):02X}" for one in value),
+        "".join(f"&#{ord(one)};" for one in value),
+        "".join(f"&#x{ord(one):x};" for one in value),
+        "".join(f"\\{one}" for one in value),
     ]
     for one in spelled:
         found = keyless(f"{before} {one} {after}", [value])
@@ -60,3 +64,14 @@ def test_a_credential_with_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("os.environ", {"API_KEY": "abcdefgh\udcff"})
     assert "API_KEY" in credentials()
     assert redacted("it was abcdefgh\udcff") == "it was [redacted]"
+
+
+def test_a_credential_is_known_by_its_variable_and_is_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    value = "/abc+defghijk"  # base64 may begin with a slash
+    here = {name: f"{value}{name}" for name in ("PGPASSWORD", "API_KEYS", "accesstoken", "DB_PASS")}
+    others = {"SSL_KEY_FILE": str(tmp_path), "HOME_PAGE": value, "HF_TOKEN": ""}
+    monkeypatch.setattr("os.environ", here | others)
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: "hub-stored-token")
+    assert credentials() == here | {"the Hub's token": "hub-stored-token"}

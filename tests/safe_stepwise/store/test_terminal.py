@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 import signal
 import sys
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from safe_stepwise.store import terminal
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import guard_output, printable
 from scripts import cli
 
 HOSTILE = "q\x1b[31m\x1b]0;t\x07\u202e\u2066\r\n\x9b2J\u200b\x00\x08"
@@ -140,3 +141,15 @@ def test_every_command_runs_behind_the_guard() -> None:
     started = [text for text in commands if '__name__ == "__main__"' in text]
     assert len(started) > 10
     assert all(text.rstrip().endswith("    run(main)") for text in started)
+
+
+def test_no_log_of_a_library_shows_a_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "q7-Zx-9Lm2-Tt4Wv8Kp3")
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    guard_output()
+    logging.StreamHandler(sys.stderr).emit(
+        logging.makeLogRecord({"msg": "your key is q7-Zx-9Lm2-Tt4Wv8Kp3, \u3164\ufe0f"})
+    )
+    assert err.getvalue() == "your key is [redacted], \\u3164\\ufe0f\n"
