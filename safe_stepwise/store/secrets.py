@@ -55,10 +55,8 @@ def credentials() -> dict[str, str]:
 
     named = {"the Hub's token": get_token() or ""}
     for name, value in os.environ.items():
-        if (
-            any(word in f"{name.upper()}_" for word in _NAMES)
-            and value.strip() not in named.values()
-        ):
+        is_one = any(word in f"{name.upper()}_" for word in _NAMES)
+        if is_one and value.strip() not in named.values():
             named[name] = value.strip()
     long = {name: value for name, value in named.items() if len(value) >= _SHORTEST}
     return {name: value for name, value in long.items() if not os.path.exists(value)}
