@@ -27,6 +27,7 @@ from builders.benchmarks.musique import split_sentences
 from builders.benchmarks.sizes import check_size
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import fields
+from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
@@ -61,12 +62,13 @@ def read(
     seed: int = 0,
     *,
     skip: bool = False,
+    planned: bool = False,
 ) -> Questions:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
-    ``seed`` draws passages where there are more than ten. Raises ``UserError`` for a source that
-    can't be read and, unless they are to be skipped, for a row that can't be, or whose id came
-    before, with its place.
+    ``seed`` draws passages where there are more than ten; ``planned`` says that plans will be made
+    of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
+    be skipped, for a row that can't be, or planned for, or whose id came before, with its place.
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
@@ -80,6 +82,8 @@ def read(
                 question = question_of(sources.decode(row), benchmark, part_split, seed)
                 if (question.benchmark, question.id) in found:
                     raise RowError(f"its id {question.id!r} is that of an earlier row")
+                if planned and (gold := len(question.gold)) > MOST_GOLD:
+                    raise RowError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
             except RowError as error:
                 if not skip:
                     mend = "mend the row, or leave such rows out with --on-error skip"

@@ -131,6 +131,17 @@ def test_what_the_annotations_may_lack_is_read(tmp_path: Path) -> None:
     assert found.decomposition[0].passage is None
 
 
+def test_what_cannot_be_planned_for_is_named_or_skipped(tmp_path: Path) -> None:
+    many = {**OWN, "id": "b", "passages": OWN["passages"] * 11}  # type: ignore[operator]
+    file = lines(tmp_path / "own.jsonl", OWN, many)
+    assert len(read(file).questions) == 2  # models need no plan
+    with pytest.raises(UserError, match=r"own\.jsonl:2: 11 gold passages, at most 10 can be plan"):
+        read(file, planned=True)
+    found = read(file, planned=True, skip=True)
+    assert [q.id for q in found.questions] == ["a"]
+    assert found.skipped == ("own.jsonl:2: 11 gold passages, at most 10 can be planned for",)
+
+
 def test_a_file_of_which_nothing_can_be_read_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="none of its rows"):
         read(lines(tmp_path / "own.jsonl", {"a": 1}), skip=True)
