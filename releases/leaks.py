@@ -118,6 +118,6 @@ def _rows(
                     )
                     batch = batch.filter(known)
                 yield from batch.to_pylist()
-    except (pa.ArrowException, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         line = str(error).splitlines()[0]
         raise UserError(f"{file}: can't be read as rows of {', '.join(columns)}: {line}") from None

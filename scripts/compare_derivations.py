@@ -9,6 +9,7 @@ from pathlib import Path
 from builders.steps.making import AnnotationsMaker
 from builders.verified.lookup import verified_rows
 from evaluators.labels.derivations import HEADER, measured, read_derivations
+from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.records import Label, Question, Step
 from safe_stepwise.store.tables import table
 from scripts.cli import command, run
@@ -38,8 +39,10 @@ def of_hotpotqa(data: Path) -> list[tuple[object, ...]]:
 
 
 def _ideal(question: Question, label: Label) -> Iterator[Step]:
-    made = AnnotationsMaker().make(question, label).rows
-    return (row.step for row in made if row.origin == "ideal")
+    made = AnnotationsMaker().make(question, label)
+    if len(question.gold) > MOST_GOLD:
+        print(f"no ideal trajectory: {question.id}: {made.refused[0].reason}")
+    return (row.step for row in made.rows if row.origin == "ideal")
 
 
 if __name__ == "__main__":

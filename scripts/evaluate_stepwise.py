@@ -64,6 +64,7 @@ def _questions(options: Options) -> Questions:
         options.limit,
         options.seed,
         skip=options.on_error == "skip",
+        planned=bool(options.symbolic),
     )
     if found.skipped:
         warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")

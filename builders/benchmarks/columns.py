@@ -11,7 +11,10 @@ _AT_ONCE = 256
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows, their values as `plain` makes them; raises ``pyarrow.ArrowException``, OSError."""
+    """The rows, their values as `plain` makes them.
+
+    Raises ``pyarrow.ArrowException``, OSError, or ``ValueError``: a column's name may be no UTF-8.
+    """
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:

@@ -236,6 +236,6 @@ def _parquet_rows(path: Path) -> Iterator[RawRow]:
         for row in columns.rows(path):
             yield RawRow(f"{path.name}[{number}]", row)
             number += 1
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number} or after: {reason}") from error

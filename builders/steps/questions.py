@@ -201,7 +201,7 @@ def _check_columns(folder: Path) -> None:
     for file in parquet_files(folder, f"*{LABELED}"):
         try:
             schema = pq.read_schema(file)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             reason = json.dumps(str(error).splitlines()[0])
             raise UserError(f"{file}: cannot be read ({reason}); build it anew") from None
         if not schema.remove_metadata().equals(expected.remove_metadata()):

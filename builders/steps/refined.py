@@ -10,7 +10,7 @@ from builders.steps.rows import StepRow, row_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of, question_row
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.parsing import parse_json, read_json
 from safe_stepwise.store.shapes import shaped
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -69,7 +69,7 @@ def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
         return None
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     try:
-        record = parse_json((file.parent / STATISTICS).read_bytes())
+        record = read_json(file.parent / STATISTICS)
         simulated = bool(record["simulated"])
     except (OSError, ValueError, KeyError, TypeError):
         simulated = None

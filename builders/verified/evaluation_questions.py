@@ -24,8 +24,10 @@ from builders import synthetic
 from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
+from builders.benchmarks.sizes import check_size
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import fields
+from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
@@ -60,12 +62,13 @@ def read(
     seed: int = 0,
     *,
     skip: bool = False,
+    planned: bool = False,
 ) -> Questions:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
-    ``seed`` draws passages where there are more than ten. Raises ``UserError`` for a source that
-    can't be read and, unless they are to be skipped, for a row that can't be, or whose id came
-    before, with its place.
+    ``seed`` draws passages where there are more than ten; ``planned`` says that plans will be made
+    of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
+    be skipped, for a row that can't be, or planned for, or whose id came before, with its place.
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
@@ -79,6 +82,8 @@ def read(
                 question = question_of(sources.decode(row), benchmark, part_split, seed)
                 if (question.benchmark, question.id) in found:
                     raise RowError(f"its id {question.id!r} is that of an earlier row")
+                if planned and (gold := len(question.gold)) > MOST_GOLD:
+                    raise RowError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
             except RowError as error:
                 if not skip:
                     mend = "mend the row, or leave such rows out with --on-error skip"
@@ -164,7 +169,8 @@ def _of_folder(
 def _published(row: dict[str, Any], benchmark: str, split: str, seed: int) -> Question:
     cut = row if split == TEST else with_ten_passages(row, seed)
     found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
-    return shaped(found, Question, "the question")
+    check_size(shaped(found, Question, "the question"))
+    return found
 
 
 def _config(benchmark: str, split: str) -> str:
@@ -235,7 +241,7 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     if not passages:
         raise RowError("passages is empty")
     id_ = row.get("id")
-    return Question(
+    question = Question(
         id=fields.filled_text(id_, "id")
         if id_ is not None
         else identity([asked, *map(asdict, passages)]),
@@ -248,11 +254,27 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
         hops=fields.integer(row.get("hops") or 0, "hops"),
         passages=passages,
         supporting_facts=_annotations(
-            row, "supporting_facts", ("title", "sentence"), SupportingFact
+            row,
+            "supporting_facts",
+            {"title": fields.text, "sentence": _number(0, fields.MOST - 1)},
+            SupportingFact,
         ),
-        evidence=_annotations(row, "evidence", ("head", "relation", "tail"), Triple),
-        decomposition=_annotations(row, "decomposition", ("question", "answer", "passage"), Hop),
+        evidence=_annotations(
+            row, "evidence", dict.fromkeys(("head", "relation", "tail"), fields.text), Triple
+        ),
+        decomposition=_annotations(
+            row,
+            "decomposition",
+            {
+                "question": fields.text,
+                "answer": fields.text,
+                "passage": _number(1, len(passages), or_none=True),
+            },
+            Hop,
+        ),
     )
+    check_size(question)
+    return question
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:
@@ -287,8 +309,30 @@ def _passage(content: Any, what: str) -> Passage:
 
 
 def _annotations(
-    row: Mapping[str, Any], name: str, columns: tuple[str, ...], record: Callable[..., T]
+    row: Mapping[str, Any],
+    name: str,
+    columns: Mapping[str, Callable[[Any, str], Any]],
+    record: Callable[..., T],
 ) -> tuple[T, ...]:
-    if not row.get(name):
-        return ()
-    return tuple(record(*values) for values in fields.records(row[name], columns, name))
+    """``columns`` read a value, and know its place for what they refuse."""
+    found = fields.records(row.get(name) or [], tuple(columns), name)
+    return tuple(
+        record(
+            *(
+                read(value, f"{name} {number} {column}")
+                for (column, read), value in zip(columns.items(), values, strict=True)
+            )
+        )
+        for number, values in enumerate(found, 1)
+    )
+
+
+def _number(first: int, last: int, or_none: bool = False) -> Callable[[Any, str], Any]:
+    def read(value: Any, what: str) -> Any:
+        if value is None and or_none:
+            return None
+        if not first <= fields.integer(value, what) <= last:
+            raise RowError(f"{what} is {str(value)[:20]}, expected {first} to {last}")
+        return value
+
+    return read

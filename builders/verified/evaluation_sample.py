@@ -57,7 +57,7 @@ def with_ten_passages(row: dict[str, Any], seed: int) -> dict[str, Any]:
     gold = [n for n, passage in enumerate(passages, 1) if passage["is_gold"]]
     others = [n for n, passage in enumerate(passages, 1) if not passage["is_gold"]]
     others.sort(key=lambda n: _rank(seed, id_, f"draw {n}"))
-    kept = [*gold, *others[: PASSAGES - len(gold)]]
+    kept = [*gold, *others[: max(0, PASSAGES - len(gold))]]
     # Ranked anew: the drawn distractors rank low in the draw and would all come first.
     kept.sort(key=lambda n: _rank(seed, id_, f"place {n}"))
     renumbered = {old: new for new, old in enumerate(kept, 1)}

@@ -17,7 +17,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import COMPARISON, REPORT, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
 
@@ -52,7 +52,7 @@ def _earlier(plan: Evaluation) -> str:
     """What to say of results that this run takes the place of; nothing if they are the same."""
     file = plan.output / RESULTS
     try:
-        before = _flat(parse_json(file.read_bytes())["settings"])
+        before = _flat(read_json(file)["settings"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
     now = _flat(json.loads(json.dumps(settings_of(plan))))

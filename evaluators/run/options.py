@@ -93,14 +93,22 @@ class Options:
                 raise UserError(f"no method here has an option {name!r}; they have: {names}")
         return methods
 
+    @property
+    def symbolic(self) -> list[str]:
+        """The roles that annotations play, by a plan made of them."""
+        return [
+            role
+            for role, specs in self.players.items()
+            if any(spec.partition(":")[0] == "symbolic" for spec in specs)
+        ]
+
     def refuse_symbolic(self) -> None:
         """Raise ``UserError`` if a role is to be played by annotations, which are not there."""
-        for role, specs in self.players.items():
-            if any(spec.partition(":")[0] == "symbolic" for spec in specs):
-                raise UserError(
-                    f"{_option(role, 'symbolic')} goes by annotations, which these questions lack; "
-                    "name a model, or take questions of a benchmark"
-                )
+        for role in self.symbolic:
+            raise UserError(
+                f"{_option(role, 'symbolic')} goes by annotations, which these questions lack; "
+                "name a model, or take questions of a benchmark"
+            )
 
     def plan(
         self,

@@ -16,7 +16,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.parsing import read_json
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 Worth = Literal["right", "wrong", "unscored", "failed"]
@@ -104,7 +104,7 @@ def _settings(folder: Path) -> list[list[str]] | None:
     if not file.exists():
         return None
     try:
-        settings = parse_json(file.read_bytes())["settings"]
+        settings = read_json(file)["settings"]
         return [[name, _plain(value)] for name, value in settings.items()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or "not the record of an evaluation"

@@ -21,6 +21,9 @@ PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calc
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
 Derivation = Literal["", "life span", "conclusion"]
+MOST_GOLD = 10
+"""Gold passages of a plan, as of the evaluation's samples: steps grow with them, and with each step
+what there is to check. Those of real rows are up to four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     """The plan that a verified reasoning path carries out.
 
     ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them.
-    Raises PlanError for a path that is empty, broken off, or leads elsewhere than to the answer.
+    Raises PlanError for a path that is empty, broken off, or leads elsewhere than to the answer,
+    and for more than `MOST_GOLD` gold passages.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt", 1),
     ...         Triple("Ors Velt", "spouse", "Ana", 2))
@@ -91,6 +95,8 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     >>> plan.kind, [(item.kind, item.uses) for item in plan.items]
     ('sequential', [('Attribution', ()), ('Attribution', (0,)), ('Logical', (1,))])
     """
+    if (gold := len(question.gold)) > MOST_GOLD:
+        raise PlanError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
     if not path:
         raise PlanError("no path")
     if any(triple.passage is None for triple in path):

@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.parsing import DEEPEST, parse_json
+from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json
 from safe_stepwise.store.terminal import printable
 
-MOST_YAML, MOST_JSON = 1 << 20, 1 << 26
+MOST_YAML = 1 << 20
 """Bytes of a file."""
 MOST_VALUES = 100_000
 """Values of a YAML document, those counted again that an alias stands for."""

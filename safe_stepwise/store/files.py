@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from safe_stepwise.errors import UserError
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -45,7 +47,14 @@ def copy_file(source: Path, path: Path) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
-    """Write a file from its parts, as `write_atomically` does."""
+    """Write a file from its parts, as `write_atomically` does.
+
+    Raises ``UserError`` for a link, which may be another's: neither it nor its target is replaced.
+    """
+    if path.is_symlink():
+        raise UserError(
+            f"{path}: is a link, which is not written over; remove it, or choose another place"
+        )
     half = _half(path)
     with _held(lambda: os.open(half, _NEW, 0o666), half) as handle:
         try:

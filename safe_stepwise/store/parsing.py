@@ -11,6 +11,8 @@ from safe_stepwise.store.shapes import shaped
 
 DEEPEST = 100
 """Objects and lists within each other; nothing that is written here goes half as deep."""
+MOST_JSON = 1 << 26
+"""Bytes of a file."""
 
 
 def parse_json(content: str | bytes) -> Any:
@@ -35,13 +37,25 @@ def parse_json(content: str | bytes) -> Any:
     return value
 
 
+def read_json(file: Path) -> Any:
+    """The value of a JSON file; raises OSError, and ``ValueError`` as `parse_json`.
+
+    So it does for a file of more than `MOST_JSON` bytes, which it does not read to its end.
+    """
+    with file.open("rb") as opened:
+        content = opened.read(MOST_JSON + 1)
+    if len(content) > MOST_JSON:
+        raise ValueError(f"it has more than {MOST_JSON:,} bytes")
+    return parse_json(content)
+
+
 def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[str, Any]:
     """The object of JSON that a file of ours holds; ``kind`` is the dataclass that was written.
 
     Raises ``UserError`` for a file that holds something else, with ``mend`` as what to do.
     """
     try:
-        found: dict[str, Any] = shaped(parse_json(file.read_bytes()), kind, "the record")
+        found: dict[str, Any] = shaped(read_json(file), kind, "the record")
         json.dumps(found, ensure_ascii=False).encode()  # no half of a character, as escapes may say
         return found
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ def test_derivations_of_real_questions(real_data: Path, capsys: pytest.CaptureFi
     assert int(str(number)) >= 370
     assert float(str(passages)) >= 0.99
     assert float(str(triples)) >= 0.9
+
+
+def test_a_row_with_too_many_gold_passages_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [[f"Aa Bb{n}", ["Aa Bb0 was born in Oru."]] for n in range(11)]
+    row = {"_id": "x", "question": "Where was Aa Bb0 born?", "answer": "Oru", "type": "bridge"}
+    row |= {"supporting_facts": [[title, 0] for title, _ in pages], "context": pages}
+    (tmp_path / "hotpotqa_train.jsonl").write_text(json.dumps(row))
+    (tmp_path / "hotpotqa_dev.jsonl").write_text(json.dumps({**row, "_id": "y"}))
+    derivation = {"id": "x", "derivations": [[["Aa Bb0", 0, ["Aa Bb0", "born in", "Oru"]]]]}
+    (tmp_path / "r4c_derivations.jsonl").write_text(json.dumps(derivation))
+    compare_derivations.main(["--data", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert said.startswith("no ideal trajectory: x: no plan: 11 gold passages, at most 10")
 
 
 @pytest.mark.parametrize(

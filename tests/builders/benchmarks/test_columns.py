@@ -14,8 +14,9 @@ import pytest
 
 from builders.benchmarks import parse_row
 from builders.benchmarks.sources import RawRow, chunks, decode
-from safe_stepwise.errors import RowError
+from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
+from safe_stepwise.store.parquet import read_rows
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 STRANGE: dict[str, pa.Array] = {
@@ -83,3 +84,14 @@ def test_the_type_is_said(tmp_path: Path) -> None:
     pq.write_table(table.append_column("answer", STRANGE["decimal"]), tmp_path / "x.parquet")
     with pytest.raises(RowError, match="answer is of type Decimal, expected a string"):
         parse_row(decode(read(tmp_path / "x.parquet")), "musique", "train")
+
+
+def test_a_name_that_is_no_utf_8_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"level": ["hard"]}), file, store_schema=False, compression="none")
+    file.write_bytes(file.read_bytes().replace(b"level", b"l\xff\xfeel"))
+    with pytest.raises(UserError, match=r"x\.parquet: .* cut short, row 0 .*utf-8") as error:
+        read(file)
+    assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match=r"x\.parquet: cannot be read \(.*utf-8"):
+        list(read_rows(file, dict))

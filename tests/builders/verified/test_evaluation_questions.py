@@ -94,6 +94,22 @@ def test_own_rows_need_little(tmp_path: Path) -> None:
         ({**OWN, "id": "b", "passages": [3]}, "passage 1 is neither"),
         ({**OWN, "id": "b", "passages": [{"title": "x"}]}, "missing field 'text'"),
         ({**OWN, "id": "b", "evidence": [{"head": "x"}]}, "evidence 1 has no"),
+        *(
+            ({**OWN, "id": "b", **fields}, reason)
+            for fields, reason in [
+                ({"decomposition": [[-1, "Oru", 1]]}, "decomposition 1 question is a number"),
+                ({"decomposition": [["x", None, 1]]}, "decomposition 1 answer is null"),
+                ({"decomposition": [["x", "y", 2]]}, "decomposition 1 passage is 2, expected 1 to"),
+                ({"decomposition": [["x", "y", 0]]}, "decomposition 1 passage is 0, expected 1 to"),
+                ({"evidence": [["x", ["y"], "z"]]}, "evidence 1 relation is a list of 1"),
+                ({"evidence": [["x", "\ud800", "z"]]}, "evidence 1 relation holds half a char"),
+                ({"evidence": [["x", "y", "z"]] * 51}, "evidence has 51 entries, at most 50"),
+                ({"supporting_facts": [["Oru", "0"]]}, "supporting_facts 1 sentence is a string"),
+                ({"supporting_facts": [["Oru", 2**62]]}, "sentence is 461168601842738790"),
+                ({"passages": [{"text": "a"}] * 201}, "passages has 201 entries, at most 200"),
+                ({"answer": "a" * 1_001}, "an answer has 1001 characters, at most 1000"),
+            ]
+        ),
         (OWN, "its id 'a' is that of an earlier row"),
     ],
 )
@@ -105,6 +121,25 @@ def test_a_bad_row_is_named_or_skipped(tmp_path: Path, row: object, reason: str)
     found = read(file, skip=True)
     assert [q.id for q in found.questions] == ["a", "c"]
     assert reason in found.skipped[0]
+
+
+def test_what_the_annotations_may_lack_is_read(tmp_path: Path) -> None:
+    """Facts of passages that are gone, as in the setting of incomplete evidence."""
+    gone = {"supporting_facts": [["Vel", 3]], "decomposition": [["Where?", "Marn", None]]}
+    (found,) = read(lines(tmp_path / "own.jsonl", {**OWN, **gone})).questions
+    assert found.supporting_facts[0].sentence == 3
+    assert found.decomposition[0].passage is None
+
+
+def test_what_cannot_be_planned_for_is_named_or_skipped(tmp_path: Path) -> None:
+    many = {**OWN, "id": "b", "passages": OWN["passages"] * 11}  # type: ignore[operator]
+    file = lines(tmp_path / "own.jsonl", OWN, many)
+    assert len(read(file).questions) == 2  # models need no plan
+    with pytest.raises(UserError, match=r"own\.jsonl:2: 11 gold passages, at most 10 can be plan"):
+        read(file, planned=True)
+    found = read(file, planned=True, skip=True)
+    assert [q.id for q in found.questions] == ["a"]
+    assert found.skipped == ("own.jsonl:2: 11 gold passages, at most 10 can be planned for",)
 
 
 def test_a_file_of_which_nothing_can_be_read_is_a_mistake(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from safe_stepwise.checking.plans import PlanError, make_plan
-from safe_stepwise.records import Question, Triple
+from safe_stepwise.checking.plans import MOST_GOLD, PlanError, make_plan
+from safe_stepwise.records import Passage, Question, Triple
 
 
 def plan_of(question: str, answer: str, path: list[Triple], kind: str = "") -> object:
@@ -114,3 +114,15 @@ def test_one_fact_that_joins_two_answers_is_one_item() -> None:
 def test_no_plan(path: list[Triple], kind: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
         plan_of("Who?", "Ors", path, kind)
+
+
+def test_more_gold_passages_than_a_sample_has_are_no_plan() -> None:
+    """Where one fact is planned for each, checking took 16 times as long for twice as many."""
+
+    def told(count: int) -> Question:
+        pages = tuple(Passage(f"Aa {n}", ("It is in Oru.",), True) for n in range(count))
+        return Question("q", "hotpotqa", "train", "Where?", "Oru", passages=pages)
+
+    assert make_plan(told(MOST_GOLD), [A], [A])
+    with pytest.raises(PlanError, match="11 gold passages, at most 10 can be planned for"):
+        make_plan(told(MOST_GOLD + 1), [A], [A])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, locks
 
 ROOT = Path(__file__).parents[3]
@@ -131,6 +132,18 @@ def test_a_link_in_a_writer_s_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".a.half").symlink_to(tmp_path / "mine")
     with pytest.raises(OSError, match="symbolic links"):
         files.write_atomically(tmp_path / "a", b"x")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_link_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    for target in ("mine", "nowhere"):
+        link = tmp_path / f"to-{target}"
+        link.symlink_to(tmp_path / target)
+        with pytest.raises(UserError, match=rf"to-{target}: is a link, .*; remove it, or choose"):
+            files.write_lines(link, ["x"])
+        assert link.is_symlink()
+    assert everything(tmp_path) == ["mine", "to-mine", "to-nowhere"]
     assert (tmp_path / "mine").read_text() == "mine"
 
 

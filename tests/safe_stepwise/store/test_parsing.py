@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Attempt, Feedback, Step, Trajectory, Usage
-from safe_stepwise.store.parsing import DEEPEST, parse_json, read_record
+from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json, read_record
 from safe_stepwise.store.shapes import shaped
 
 VALUES = st.recursive(
@@ -83,6 +84,18 @@ def test_a_record_that_is_none_is_named(content: bytes, reason: str, tmp_path: P
         read_record(tmp_path / "r.json", "mend it")
     with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
         read_record(tmp_path, "mend it")
+
+
+def test_a_record_beyond_all_records_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "r.json").open("wb") as file:
+        file.truncate(900_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=r"\(it has more than 67,108,864 bytes\); mend it"):
+            read_record(tmp_path / "r.json", "mend it")
+        assert tracemalloc.get_traced_memory()[1] < 2 * MOST_JSON
+    finally:
+        tracemalloc.stop()
 
 
 RUN = Trajectory(
