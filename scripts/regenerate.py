@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.collect import Build, questions
+from builders.verified.collect import Build, count, questions
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.teachers.llm import LLMTeachers
 from builders.work.executors import Submitted
@@ -90,7 +90,7 @@ def _source(plan: Build) -> Source:
             "prompt": sum(role.prompt for role in roles),
             "reply": sum(role.completion for role in roles),
         }
-    return Source(plan.source, sum(1 for _ in questions(plan)), asks, expected, work)
+    return Source(plan.source, count(plan), asks, expected, work)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -180,9 +180,7 @@ def listing(folder: Path) -> dict[str, str]:
 
 
 def content(path: Path) -> bytes:
-    """Of a file; of what is kept as work comes to an end, in no order."""
-    if path.name == ".trajectories.jsonl":
-        return b"".join(sorted(path.read_bytes().splitlines(keepends=True)))
+    """Of a file; of a cache, the replies in one order."""
     if path.suffix == ".sqlite":
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
             return repr(db.execute("select * from completions order by key").fetchall()).encode()

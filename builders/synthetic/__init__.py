@@ -75,6 +75,8 @@ EXPECTED: Mapping[str, Mapping[str, float]] = {  # not measured: about as the ot
 
 BLOCK = 200
 """Rows that share one world."""
+MOST_ROWS = 10_000_000
+"""Of a spec: beyond them there is a digit too many, and a build would not end."""
 
 NOISE_SHARES: dict[NoiseType, float] = {
     "missing_evidence": 0.25,
@@ -110,6 +112,8 @@ def parse_spec(text: str) -> Spec:
             what = "is given twice" if name in values else "is not a setting"
             raise UserError(f"synthetic spec {text!r}: {name!r} {what}: {example}")
         try:
+            if not number.isascii() or "_" in number:  # which Python reads, too
+                raise ValueError
             values[name] = types[name](number)
         except ValueError as error:
             raise UserError(
@@ -117,6 +121,8 @@ def parse_spec(text: str) -> Spec:
             ) from error
     if values.get("rows", 0) < 1:
         raise UserError(f"synthetic spec {text!r}: rows must be at least 1: {example}")
+    if values["rows"] > MOST_ROWS:
+        raise UserError(f"synthetic spec {text!r}: rows must be at most {MOST_ROWS:,}: {example}")
     if not 0 <= values.get("noise", 0) <= 1:
         raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
     return Spec(**values)

@@ -104,9 +104,13 @@ def _parts(plan: Build) -> Iterator[tuple[int, tuple[sources.RawRow, ...] | Synt
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             yield chunk.start, chunk.rows
         return
-    total = spec.rows if plan.limit is None else min(spec.rows, plan.limit)
+    total = _made(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
         yield start, Synthetic(spec, min(CHUNK_ROWS, total - start))
+
+
+def _made(plan: Build, spec: Spec) -> int:
+    return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
 def _total(plan: Build) -> int | None:
@@ -149,6 +153,12 @@ def questions(plan: Build) -> Iterator[Question]:
     """The questions of a build's source, without the rows that can't be read."""
     for job in _jobs(plan):
         yield from (question for _, question in job.questions()[0])
+
+
+def count(plan: Build) -> int:
+    """How many `questions` there are; none is made up to be counted."""
+    spec = _spec(plan)
+    return sum(1 for _ in questions(plan)) if spec is None else _made(plan, spec)
 
 
 def _duplicates(job: Chunk, found: Verified, seen: dict[str, str]) -> list[Reject]:

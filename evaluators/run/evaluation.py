@@ -23,7 +23,7 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.files import write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import counts
@@ -101,6 +101,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._known: dict[str, Trajectory] = {}
         lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
         if (sound := [*filter(self._knows, lines), b""]) != lines:
@@ -123,10 +124,19 @@ class Journal:
     def add(self, key: str, trajectory: Trajectory) -> None:
         """Keep a trajectory."""
         self._known[key] = trajectory
-        line = canonical_json({"key": key, "trajectory": asdict(trajectory)}) + "\n"
-        left = memoryview(line.encode("utf-8", "backslashreplace"))
+        left = memoryview(f"{self._line(key)}\n".encode("utf-8", "backslashreplace"))
         while left:
             left = left[self._file.write(left) :]
+
+    def end(self, keys: Iterable[str]) -> None:
+        """Put what is kept under these keys last and in their order, whichever ended first."""
+        last = dict.fromkeys(key for key in keys if key in self._known)
+        order = [*(key for key in self._known if key not in last), *last]
+        if order != [*self._known]:
+            write_lines(self._path, map(self._line, order))
+
+    def _line(self, key: str) -> str:
+        return canonical_json({"key": key, "trajectory": asdict(self._known[key])})
 
     def close(self) -> None:
         """Close the file."""
@@ -173,13 +183,18 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
     engines = {id(client.engine): client.engine for client in plan.clients}.values()
     asked = tuple(identity(question) for question in plan.questions)
     runs: list[SystemRun] = []
+    every: list[str] = []
     try:
         for engine in engines:
             await check(engine)
         for setting in plan.settings:
-            ended = await _trajectories(plan, setting, asked, journal, progress)
+            common = setting.identity(plan.corpus)
+            keys = [identity([common, question]) for question in asked]
+            ended = await _trajectories(plan, setting, keys, journal, progress)
+            every += keys
             verdicts = await _verdicts(plan, ended)
             runs.append(SystemRun(setting, _outcomes(plan, setting, ended, verdicts), verdicts))
+        journal.end(every)
     finally:
         journal.close()
         for engine in engines:
@@ -188,11 +203,9 @@ async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
 
 
 async def _trajectories(
-    plan: Evaluation, setting: Setting, asked: Sequence[str], journal: Journal, progress: Progress
+    plan: Evaluation, setting: Setting, keys: Sequence[str], journal: Journal, progress: Progress
 ) -> list[Trajectory]:
     """One setting's trajectories: those in the journal, and the others made now."""
-    common = setting.identity(plan.corpus)
-    keys = [identity([common, question]) for question in asked]
     ended = {n: kept for n, key in enumerate(keys) if (kept := journal.get(key)) is not None}
     progress.kept += len(ended)
     progress.done += len(ended)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.verified import chunks
 from releases.planning import Cost, Speed, expectations
 from safe_stepwise.errors import UserError
 from scripts import regenerate
@@ -56,6 +57,17 @@ def test_a_release_of_annotations_costs_nothing(
     assert total.split()[1:5] == ["0", "0", "0", "0"]
     adapter = next(line for line in said.splitlines() if line.startswith("adapter of"))
     assert "160" in adapter.split()  # what the recipe takes of the set
+
+
+def test_rows_of_a_spec_are_counted_without_being_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "generate", None)
+    file = tmp_path / "release.yaml"
+    entry = '{benchmark: synthetic, input: "rows=10000000", split: train, teacher: annotations}'
+    file.write_text(f"version: v1.0.0\nseed: 1\nbuilds:\n  - {entry}\n", encoding="utf-8")
+    said = told(capsys, str(file), "--output", str(tmp_path / "out"))
+    assert "10,000,000" in said
 
 
 def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:

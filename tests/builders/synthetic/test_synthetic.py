@@ -470,7 +470,8 @@ def test_spec_is_read() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "20000", "rows=", "rows=0", "rows=-3", "seed=7", "rows=10,noise=1.2", "rows=10,noise=nan",
-     "rows=10,size=3", "rows=10,rows=11", "rows=1.5"],
+     "rows=10,size=3", "rows=10,rows=11", "rows=1.5", "rows=250,seed=١", "rows=١٠", "rows=1_0",
+     "rows=10000001"],
 )  # fmt: skip
 def test_bad_spec_says_how_to_write_one(text: str) -> None:
     with pytest.raises(UserError, match=r"rows=20000,seed=7,noise=0\.12"):

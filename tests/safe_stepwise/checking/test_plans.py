@@ -117,8 +117,6 @@ def test_no_plan(path: list[Triple], kind: str, reason: str) -> None:
 
 
 def test_more_gold_passages_than_a_sample_has_are_no_plan() -> None:
-    """Where one fact is planned for each, checking took 16 times as long for twice as many."""
-
     def told(count: int) -> Question:
         pages = tuple(Passage(f"Aa {n}", ("It is in Oru.",), True) for n in range(count))
         return Question("q", "hotpotqa", "train", "Where?", "Oru", passages=pages)
