@@ -58,7 +58,11 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop."""
+    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop.
+
+    Once: `timeout` and schedulers send it twice, which would break into the end that it brings.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     handler = signal.getsignal(signal.SIGINT)
     (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 

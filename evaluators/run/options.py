@@ -80,6 +80,9 @@ class Options:
             METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)
         ]
         players = self.players
+        roles = {role for method in METHODS.values() for role in method.roles}
+        for role in players:
+            one_of(role, {*roles, "generator", "verifier"}, "--player")
         for method in methods:
             for role in method.roles:
                 if not players.get(role):

@@ -259,7 +259,7 @@ def test_secrets_are_refused_wherever_they_stand(
     write(release / "space" / "app.py", 'KEY = "my own long password"\n')
     lock(release)
     monkeypatch.setenv("HF_TOKEN", "my own long password")
-    assert "space/app.py: holds the value of HF_TOKEN" in refused(release)
+    assert "space/app.py: holds the value of the Hub's token" in refused(release)
 
 
 def test_test_questions_in_train_are_refused(release: Path, made: Path) -> None:

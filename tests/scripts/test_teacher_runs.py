@@ -280,8 +280,12 @@ def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> N
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "stops", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["Ctrl-C", "timeout"]
+)
+def test_interrupted_it_does_not_wait_for_the_server(
+    tmp_path: Path, stops: tuple[signal.Signals, ...]
+) -> None:
     known = rows(300)
     file = write(tmp_path / "rows.jsonl", known)
     with MockServer(Truth(known), latency=300) as server:
@@ -293,7 +297,9 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
         while not server.asked:
             assert process.poll() is None
             time.sleep(0.05)
-        process.send_signal(stop)
+        for stop in stops:
+            process.send_signal(stop)
+            time.sleep(0.05)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith("interrupted; the same command resumes")
