@@ -10,7 +10,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 
-SIZE = 4_000
+SIZE = 3_000
 """Characters of the smaller text: a quadratic reader takes long enough for twice as many."""
 FLOOR = 0.03
 RATIO = 2.6

@@ -327,6 +327,7 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
         (["--method=no_verification", "--generator=symbolik"], "--generator: .*symbolic"),
         (["--method=no_verification", "--generator=mock:none.json"], "--generator: mock:none.json"),
         (["--method=no_verification", "--generator=symbolic", "--judge-all"], "--judge SPEC"),
+        (["--method=no_verification", MODEL, "--player=nosuch=symbolic"], "--player 'nosuch'"),
         (["--method=no_verification", "--generator=symbolic", "--max-steps=0"], "from 1 on"),
         (["--method=no_verification", "--generator=symbolic", "--max-steps=3,"], "from 1 on"),
         (["--method=no_verification", "--generator=symbolic", "--feedback=ful"], "did you mean"),

@@ -101,7 +101,7 @@ TEXTS: dict[str, Callable[[int], str]] = {unit: repeated(unit) for unit in UNITS
     "a long key": lambda length: f'{{"{"*" * length}": 1}}',
 }  # fmt: skip
 PREFIXES = ("", '{"', '{"a":"', '{"error_type":"Correct","a":[')
-LENGTH, QUICK = 12_000, 0.03
+LENGTH, QUICK = 8_000, 0.02
 """Characters that are read in seconds into which the square of them hardly fits."""
 
 
