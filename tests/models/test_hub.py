@@ -9,7 +9,10 @@ import pytest
 pytest.importorskip("peft")
 pytest.importorskip("uvicorn")
 
+from huggingface_hub import HfApi
+
 from releases.folder import Artifact, LocalFile
+from releases.hub import Hub
 from releases.load_back import Pushed, load_back
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 
@@ -52,5 +55,5 @@ def test_an_adapter_is_pushed_and_loaded_by_tag(tmp_path: Path) -> None:
             if path != ".gitattributes"
         )
         item = Pushed(Artifact("model", repo.id, "adapter", files), repo.head.oid)
-        (line,) = load_back([item], hub.url, TOKEN)
+        (line,) = load_back([item], Hub(HfApi(endpoint=hub.url)), TOKEN)
     assert "peft loads 2 tensors" in line
