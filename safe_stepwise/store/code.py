@@ -8,6 +8,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,10 @@ def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str
     return found
 
 
+_PARSING = threading.Lock()
+"""Python 3.11 counts the depth of its parser once for all threads, and may stumble over it."""
+
+
 @functools.cache
 def _source(name: str) -> SourceFile | None:
     """None for what is no module of ours, such as a function that is imported from one."""
@@ -87,7 +92,8 @@ def _source(name: str) -> SourceFile | None:
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
         if file.is_file():
             content = file.read_bytes()
-            nodes = list(ast.walk(ast.parse(content)))
+            with _PARSING:
+                nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             imports = [each for node in nodes for each in _imported(node, package)]
             return SourceFile(file, package, content, tuple(imports), _strings(nodes))

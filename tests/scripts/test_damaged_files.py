@@ -37,7 +37,7 @@ from scripts import (
 )
 from tests.makers.damage import BYTES, TEXT, Damage, lines
 
-SOME = dict([*TEXT.items()][::8])
+SOME = dict([*TEXT.items()][::5])
 """For commands that take their time."""
 MOST = 300 * 2**20
 """Bytes that a damaged file of a few kilobytes may cost."""
