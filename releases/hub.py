@@ -12,8 +12,7 @@ from releases.readme import merged
 from releases.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import README
-from safe_stepwise.store.secrets import redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import shown
 from safe_stepwise.store.waiting import WaitedTooLong, within
 
 SECONDS = 120.0
@@ -231,5 +230,5 @@ def _meaning(error: Exception, http: Any) -> str:
 
 def told(text: object) -> str:
     """What a stranger says, as it may be printed: one line, short, without keys."""
-    line = printable(redacted(str(text)))
+    line = shown(text)
     return line if len(line) <= MOST_TOLD else line[:MOST_TOLD] + "..."

@@ -7,8 +7,7 @@ import yaml
 from releases.folder import Artifact
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import parse_yaml
-from safe_stepwise.store.secrets import redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import printable, shown
 
 OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
@@ -31,7 +30,7 @@ def metadata(text: str, where: str) -> dict[str, Any]:
     try:
         data = parse_yaml(block.encode()) if block is not None else {}
     except ValueError as error:
-        line = printable(redacted(str(error)))
+        line = shown(error)
         raise UserError(f"{where}: its metadata is no YAML: {line}; mend it there") from None
     if not isinstance(data or {}, dict):
         raise UserError(f"{where}: its metadata is no mapping of keys to values; mend it there")

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.secrets import redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import shown
 from safe_stepwise.store.waiting import within
 
 SECONDS = 300.0
@@ -143,5 +142,5 @@ def _access_error(source: HubSource, error: Exception) -> UserError:
             f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)"
         )
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    said = printable(redacted(lines[0]))
+    said = shown(lines[0])
     return UserError(f"{name}: can't be read from the Hub (is there a network?): {said}")

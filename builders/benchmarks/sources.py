@@ -85,7 +85,8 @@ def decode(row: RawRow) -> Mapping[str, Any]:
     """
     if not isinstance(row.payload, str):
         return row.payload
-    if len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
+    may_be_long = 4 * len(row.payload) > LONGEST_ROW  # a character has four bytes at most
+    if may_be_long and len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
         raise RowError(f"longer than {LONGEST_ROW:,} bytes")
     try:
         row.payload.encode("utf-8")

@@ -11,8 +11,8 @@ from dataclasses import replace
 from safe_stepwise.engines.base import Completion, EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
-from safe_stepwise.store.secrets import keyless, redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.secrets import keyless
+from safe_stepwise.store.terminal import shown
 
 LONGEST, LONGEST_ENDING = 300, 1000
 """Characters that are kept of a request's error, and of one that ends the run."""
@@ -41,6 +41,6 @@ def fitted(error: EngineError | UserError) -> str:
     >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
-    text = printable(redacted(str(error)))
+    text = shown(error)
     limit = LONGEST_ENDING if isinstance(error, UserError) else LONGEST
     return text if len(text) <= limit else text[: limit - 1] + "…"

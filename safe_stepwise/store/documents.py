@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json
+from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json, read_bounded
 from safe_stepwise.store.terminal import printable
 
 MOST_YAML = 1 << 20
@@ -19,13 +19,11 @@ MOST_VALUES = 100_000
 def content_of(file: Path, most: int = MOST_YAML) -> bytes:
     """A file's bytes; raises ``UserError`` if it can't be read or has more than ``most``."""
     try:
-        with file.open("rb") as opened:
-            content = opened.read(most + 1)
+        return read_bounded(file, most)
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    if len(content) > most:
-        raise UserError(f"{file}: has more than {most:,} bytes, so it is no such file")
-    return content
+    except ValueError:
+        raise UserError(f"{file}: has more than {most:,} bytes, so it is no such file") from None
 
 
 def parse_yaml(content: bytes) -> Any:

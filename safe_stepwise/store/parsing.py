@@ -42,11 +42,16 @@ def read_json(file: Path) -> Any:
 
     So it does for a file of more than `MOST_JSON` bytes, which it does not read to its end.
     """
+    return parse_json(read_bounded(file, MOST_JSON))
+
+
+def read_bounded(file: Path, most: int) -> bytes:
+    """A file's bytes; raises OSError, and ``ValueError`` if it has more than ``most``."""
     with file.open("rb") as opened:
-        content = opened.read(MOST_JSON + 1)
-    if len(content) > MOST_JSON:
-        raise ValueError(f"it has more than {MOST_JSON:,} bytes")
-    return parse_json(content)
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return content
 
 
 def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def keyless(text: str, ours: Collection[str]) -> str:
     'Key: Constantinople1453, and [redacted]I= is [redacted]'
     """
     folded = text.lower()
-    found = any(one.lower() in folded for value in ours for one in spellings(value))
+    found = any(one in folded for value in ours for one in _folded(value))
     # A character may be escaped that need not be, so that no spelling is there as a whole.
     if found or (ours and any(mark in text for mark in ("\\", "%", "&#"))):
         text = _spelled(tuple(sorted(ours, key=len, reverse=True))).sub(REDACTED, text)
@@ -105,6 +105,11 @@ def spellings(value: str) -> frozenset[str]:
         inner = whole[-(-8 * shift // 6) : len(whole) - ((len(raw) + shift) % 3 > 0)]
         coded |= {inner, inner.replace("+", "-").replace("/", "_")}
     return frozenset(coded)
+
+
+@functools.lru_cache(maxsize=64)
+def _folded(value: str) -> frozenset[str]:
+    return frozenset(map(str.lower, spellings(value)))
 
 
 @functools.lru_cache(maxsize=8)

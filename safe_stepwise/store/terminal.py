@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Any, TextIO, cast
 
-from safe_stepwise.store.secrets import credentials, keyless
+from safe_stepwise.store.secrets import credentials, keyless, redacted
 
 _STEERS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 """Categories of Unicode: controls (ANSI begins with one), bidi marks, surrogates, line ends."""
@@ -30,6 +30,15 @@ def printable(text: str) -> str:
     """
     line = " ".join(text[: LONGEST + 1].split())
     return _spelled(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
+
+
+def shown(text: object) -> str:
+    """What a stranger says, as it may be kept or printed: `printable`, and without credentials.
+
+    >>> shown("Bearer abcdefgh12345678\\nis unknown")
+    'Bearer [redacted] is unknown'
+    """
+    return printable(redacted(str(text)))  # in this order: a key that is cut would not be known
 
 
 def guard_output() -> None:

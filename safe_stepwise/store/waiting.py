@@ -11,8 +11,7 @@ from typing import NoReturn, TypeVar
 
 from tqdm import tqdm
 
-from safe_stepwise.store.secrets import redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import shown
 
 _Answer = TypeVar("_Answer")
 
@@ -96,7 +95,7 @@ class Wait:
         waited = time.monotonic() - self._heard
         if self._waiting and waited >= self._patience:
             self._patience = 2 * waited
-            tqdm.write(printable(redacted(self._told(int(waited)))), file=sys.stderr)
+            tqdm.write(shown(self._told(int(waited))), file=sys.stderr)
 
     def __enter__(self) -> None:
         _watch()

@@ -50,10 +50,13 @@ def last_turn(body: object) -> str:
 def run(
     server: MockServer, act: Callable[[OpenAIEngine], Awaitable[T]], *, timeout: float | None = None
 ) -> T:
-    """What ``act`` makes of an engine for the server; then the engine is closed."""
+    return acted(OpenAIEngine(server.model, server.url, timeout=timeout), act)
+
+
+def acted(engine: OpenAIEngine, act: Callable[[OpenAIEngine], Awaitable[T]]) -> T:
+    """What ``act`` makes of an engine; then the engine is closed."""
 
     async def acting() -> T:
-        engine = OpenAIEngine(server.model, server.url, timeout=timeout)
         try:
             return await act(engine)
         finally:

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ import pytest
 
 from safe_stepwise.engines import client as client_module
 from safe_stepwise.engines import openai
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client, check
 from safe_stepwise.engines.mock import MockEngine
@@ -26,6 +26,7 @@ from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Usage
 from safe_stepwise.store import waiting
+from tests.safe_stepwise.engines.test_openai import acted, last_turn, numbered
 from tests.servers.openai_server import MockServer
 
 KEY = "sk-proj-Zq9/8w+" + "aB3_xY7" * 5
@@ -39,23 +40,8 @@ def key_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "FIRST_WAIT_S", 0.0)
 
 
-def numbered(n: int) -> Request:
-    return Request((Message("user", f"question {n}"),))
-
-
-def last_turn(body: Mapping[str, Any]) -> str:
-    return str(body["messages"][-1]["content"])
-
-
 def run(url: str, act: Callable[[OpenAIEngine], Awaitable[T]], timeout: float | None = None) -> T:
-    async def acting() -> T:
-        engine = OpenAIEngine("mock", url, timeout=timeout)
-        try:
-            return await act(engine)
-        finally:
-            await engine.close()
-
-    return asyncio.run(acting())
+    return acted(OpenAIEngine("mock", url, timeout=timeout), act)
 
 
 async def asked(engine: OpenAIEngine) -> Completion | EngineError:
