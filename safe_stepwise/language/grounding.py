@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Literal, get_args
 
 from safe_stepwise.language.cues import cues_between, governing_cues
+from safe_stepwise.language.kin import ROLES, TURNED, roles_of
 from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, word_spans
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, nation_pattern
@@ -115,7 +116,7 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
         yield from _named(head, relation, tail, text, about)
         of_tail = not about and is_about(text, tail)
         if of_tail or (not about and relation.group in ("kin", "credit", "place", "")):
-            turned = _named(tail, relation, head, text, of_tail)
+            turned = _named(tail, relation, head, text, of_tail, turned=True)
             # A head that stands alone says nothing about where the tail is mentioned.
             yield from (finding for finding in turned if finding.status != "mentioned")
         if about and relation.functional and relation.kind == "place":
@@ -125,13 +126,24 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
 # ------------------------------------------------------------------------------------------ names
 
 
-def _named(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
+def _named(
+    head: str, relation: Relation, tail: str, text: Text, about: bool, *, turned: bool = False
+) -> Iterator[Finding]:
     relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
     for start, end in mentions(text, tail):
         here = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):
-            said = _says(relation, text.clean, start, end, low, high)
+            if relation.group == "kin":
+                meant = (TURNED if turned else ROLES)[relation.name]
+                owners = () if about else mentions(text, head)
+                roles = roles_of(text.clean, start, end, low, high, owners)
+                said = bool(meant & roles)
+                if not roles:
+                    near = cues_between(text.clean, "kin", low, high)
+                    said = any(cue.label in relation.cues and not cue.denied for cue in near)
+            else:
+                said = _says(relation, text.clean, start, end, low, high)
             yield Finding("stated" if said else "together", None, here)
         else:
             yield Finding("mentioned", None, here)

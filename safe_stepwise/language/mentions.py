@@ -150,7 +150,7 @@ def is_about(text: Text, name: str) -> bool:
     True
     """
     title, wanted = normal_name(text.title), normal_name(name)
-    if _other_qualifier(text.title, name):
+    if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
         return False
     if title == wanted:
         return True
@@ -186,6 +186,14 @@ def _other_qualifier(title: str, name: str) -> bool:
         return False
     a, b = set(clean(one).split()), set(clean(other).split())
     return not a <= b and not b <= a
+
+
+_NUMBER = re.compile(r"\b(?:\d+(?:st|nd|rd|th)|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))\b")
+
+
+def _numbers(name: str) -> frozenset[str]:
+    """The ordinals of a name in normal form: the 3rd Earl is not the 4th, nor Ors II Ors III."""
+    return frozenset(_NUMBER.findall(name))
 
 
 _NAMING = re.compile(
