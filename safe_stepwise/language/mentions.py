@@ -39,7 +39,9 @@ def _unqualified(name: str) -> tuple[str, str]:
 
 
 _MIDDLE_NAMES = 3
-_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES}}}")
+_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES + 5}}}")
+# "Ana (Nan) Maria Vorr"
+_NICKNAME = re.compile(r"\( (?:\w+ ){1,3}\) ")
 
 
 def _spans(
@@ -56,9 +58,15 @@ def _spans(
         words = _WORDS.match(text, end + 1, high)
         following = words[0].split(" ") if words else []
         if ends[1] in following:
-            between = following[: following.index(ends[1])]
-            if all(word.isalnum() for word in between):
-                yield start, end + 1 + len(" ".join([*between, ends[1]]))
+            between = "".join(f"{word} " for word in following[: following.index(ends[1])])
+            if _is_middle(between):
+                yield start, end + 1 + len(between + ends[1])
+
+
+def _is_middle(between: str) -> bool:
+    """Whether words between a first and a last name are middle names, one of them in brackets."""
+    plain = _NICKNAME.sub("", between, count=1).split()
+    return len(plain) <= _MIDDLE_NAMES and all(word.isalnum() for word in plain)
 
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
