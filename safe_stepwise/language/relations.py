@@ -89,6 +89,15 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words}|{not_others}{re.escape(stem)}\w{{0,5}})(?!\w)")
 
 
+def is_nation(word: str) -> bool:
+    """Whether cleaned words are a nation or demonym that the vocabulary lists.
+
+    >>> is_nation("french"), is_nation("democratic")
+    (True, False)
+    """
+    return word in _LISTED
+
+
 def same_nation(one: str, other: str) -> bool:
     """Whether two cleaned words say one nation.
 
