@@ -14,6 +14,12 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 _LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
+_DASH = re.compile(r"[–—−]\s*+|\s-\s")
+_POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
+_NO_MARK = re.compile(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)")
+_POINT = re.compile(r"\.(?=\w)")
+_MARKS = ",;:()"
+_APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 _OPENERS = word_list("openers")
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
@@ -53,12 +59,13 @@ def clean(text: str) -> str:
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- d 1970 ) , the elder'
     """
-    text = strip_diacritics(re.sub(r"[–—−]\s*+|\s-\s", " ~~ ", text)).lower()
-    text = re.sub(r"'s\b|'(?=\s|$)", " 's ", text)
-    text = re.sub(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)", " ", text).replace("~~", "--")
-    text = re.sub(r"\.(?=\w)", " ", text).replace(".", "")
-    text = re.sub(r"([,;:()])", r" \1 ", text)
-    text = re.sub(r"(?<=\w)'(?=\w)", "", text)
+    text = strip_diacritics(_DASH.sub(" ~~ ", text)).lower()
+    text = _POSSESSIVE.sub(" 's ", text)
+    text = _NO_MARK.sub(" ", text).replace("~~", "--")
+    text = _POINT.sub(" ", text).replace(".", "")
+    for mark in _MARKS:
+        text = text.replace(mark, f" {mark} ")
+    text = _APOSTROPHE.sub("", text)
     return _LOST_DASH.sub(r"\1 -- ", " ".join(text.split()))
 
 
