@@ -16,7 +16,7 @@ from safe_stepwise.records import Passage
 _LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
-_NO_MARK = re.compile(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)")
+_NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
 _POINT = re.compile(r"\.(?=\w)")
 _MARKS = ",;:()"
 _APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
@@ -94,6 +94,9 @@ def read(passage: Passage) -> Text:
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Where the words at ``starts`` stand once a stretch of their text is reworded."""
     low, high = stretch
+    if not any(low <= start < high for start in starts):
+        yield from (start if start < low else start + len(new) - len(old) for start in starts)
+        return
     a, b = old.split(" "), new.split(" ")
     same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     words = {block.a + i: block.b + i for block in same for i in range(block.size)}

@@ -97,6 +97,8 @@ def same_nation(one: str, other: str) -> bool:
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
     """
+    if one == other:
+        return True
     return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
 
 
