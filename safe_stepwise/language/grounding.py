@@ -136,8 +136,10 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
 def _named(
     head: str, relation: Relation, tail: str, text: Text, about: bool, *, turned: bool = False
 ) -> Iterator[Finding]:
+    if not (spans := mentions(text, tail)):
+        return
     relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
-    for start, end in mentions(text, tail):
+    for start, end in spans:
         here = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):

@@ -110,10 +110,9 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
     if not last:
         return
     words = normal_name(name).split()
-    own = {f"{word} {last}" for word in {*words, *_HONORIFICS}}
-    others = text.full_names.get(last, frozenset()) - own
-    if len(words) > _MIDDLE_NAMES:
-        others = frozenset()
+    others = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
+    if others:
+        others -= {f"{word} {last}" for word in {*words, *_HONORIFICS}}
     if others and not named:
         return
     for start, end in word_spans(text.clean, last, 0, len(text.clean)):

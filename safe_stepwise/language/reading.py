@@ -17,6 +17,11 @@ _LOST_DASH = re.compile(rf"(?i)(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
 _SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
+_POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
+_NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
+_POINT = re.compile(r"\.(?=\w)")
+_MARKS = ",;:()"
+_APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 _OPENERS = word_list("openers")
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
@@ -64,11 +69,12 @@ def clean(text: str) -> str:
 def _cleaned(text: str) -> str:
     text = _DASH.sub(" ~~ ", _SPACED_HYPHEN.sub("-", text))
     text = strip_diacritics(text).replace("'S", "'s")
-    text = re.sub(r"'s\b|'(?=\s|$)", " 's ", text)
-    text = re.sub(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)", " ", text).replace("~~", "--")
-    text = re.sub(r"\.(?=\w)", " ", text).replace(".", "")
-    text = re.sub(r"([,;:()])", r" \1 ", text)
-    text = re.sub(r"(?<=\w)'(?=\w)", "", text)
+    text = _POSSESSIVE.sub(" 's ", text)
+    text = _NO_MARK.sub(" ", text).replace("~~", "--")
+    text = _POINT.sub(" ", text).replace(".", "")
+    for mark in _MARKS:
+        text = text.replace(mark, f" {mark} ")
+    text = _APOSTROPHE.sub("", text)
     return _LOST_DASH.sub(r"\1 -- ", " ".join(text.split()))
 
 
@@ -99,6 +105,9 @@ def read(passage: Passage) -> Text:
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Where the words at ``starts`` stand once a stretch of their text is reworded."""
     low, high = stretch
+    if not any(low <= start < high for start in starts):
+        yield from (start if start < low else start + len(new) - len(old) for start in starts)
+        return
     a, b = old.split(" "), new.split(" ")
     same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     words = {block.a + i: block.b + i for block in same for i in range(block.size)}

@@ -49,7 +49,9 @@ RELATIONS: dict[str, Relation] = {
 def cue_pattern(group: str) -> re.Pattern[str]:
     """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
     labels = _VOCABULARY["cues"][group].items()
-    return re.compile("|".join(rf"(?P<{label}>\b(?:{'|'.join(cues)})\b)" for label, cues in labels))
+    # The boundary stands before them all, so that it alone is tried within a word.
+    every = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
+    return re.compile(rf"\b(?:{every})")
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
@@ -104,6 +106,8 @@ def same_nation(one: str, other: str) -> bool:
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
     """
+    if one == other:
+        return True
     return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
 
 
