@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from safe_stepwise.language.relations import cue_pattern
+from safe_stepwise.language.text import MONTHS
 
 REACH = 140
 """Characters between a cue and what it governs, at most: about a long clause."""
@@ -28,6 +29,18 @@ _DENIAL = 60
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
+# "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
+_PLACED = re.compile(
+    r"(?: \([^()]*\))?(?: ,)?(?:"
+    r"(?: (?:is|was|became|would be))?(?: the \w+)? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
+    r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
+    r"| until (?:his|her|their)) "
+)
+_OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_OWN_PLACE = re.compile(
+    r" (?:in|at|near)(?: the)? (?!(?:age|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
+    + "|".join(MONTHS) + r")\b)\b)\w"
+)
 _POSSESSIONS = {
     "film": {"director"},
     "movie": {"director"},
@@ -96,7 +109,7 @@ def governing_cues(
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
     before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
     after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
-    if after and not _has_subject(text, end, after, group, opens=start <= low + 1):
+    if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
@@ -109,6 +122,11 @@ def governing_cues(
     if group == "place" and any(cue.label == "contact" for cue in before):
         return frozenset(["contact"])
     return _with_coordinated(text, before)
+
+
+def _opens(text: str, low: int, start: int) -> bool:
+    """Whether a span opens its sentence, be it behind "in"."""
+    return text[low:start].strip() in ("", "in", "on", "at", "from", "it was in", "it was at")
 
 
 def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
@@ -128,6 +146,12 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
         return not passive
     if " and " in between or " but " in between or passive:
         return False
+    if group == "life":
+        dated = text[end - 1].isdigit()
+        if not dated and _OWN_PLACE.match(text, cue.end):
+            return False
+        told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
+        return bool(told) or len(between) <= 2
     no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
     if _PASSIVE.fullmatch(said) and no_object:
         return False

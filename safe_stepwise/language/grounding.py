@@ -165,6 +165,8 @@ def _says(relation: Relation, text: str, start: int, end: int, low: int, high: i
         return False
     if relation.name == "place of birth" and _is_origin(text, start, end):
         return True
+    if relation.name in _IN_BRACKETS and start < _OPENING and text.endswith(" ( ", 0, start):
+        return True
     return bool(relation.cues & governing_cues(text, start, end, low, high, relation.group))
 
 
@@ -173,6 +175,11 @@ _RELATIVE = re.compile(
     r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b"
 )
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
+_IN_BRACKETS = frozenset(
+    ("headquarters location", "located in the administrative territorial entity", "country",
+     "record label", "publisher")
+)  # fmt: skip
+"""What an article may put in brackets behind its subject's name, without a word."""
 _IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
 _IS_FROM = re.compile(r"\b(?:is|was) an? (?:[a-z]+ (?:, |and )?){1,6}from $")
 _DESCENT = re.compile(r"(?: \w+){0,1} (?:descent|origin|heritage|ancestry)\b")
