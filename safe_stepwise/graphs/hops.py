@@ -8,7 +8,7 @@ from functools import lru_cache
 from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import TriplePattern, asked
+from safe_stepwise.language.relations import RELATIONS, TriplePattern, asked
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Hop, Passage, Question, Triple
 
@@ -58,7 +58,7 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
 def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
     """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
     triple = hop.triple
-    if not hop.free:
+    if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         return ground(triple.head, triple.relation, triple.tail, passages)
     for number, passage in passages:
         if triple.passage in (None, number):
@@ -105,9 +105,10 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
         return Finding("absent")
     here = text.sentence_at(place)
     stems = {word[:5] for word in f"{clean(passage.title)} {text.clean}".split()}
-    words = [w for w in clean(hop.triple.relation).replace("?", "").split() if w not in _STOP_WORDS]
+    said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
+    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
     overlap = sum(word[:5] in stems for word in words) / max(1, len(words))
     linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
-    if hop.refers and not linked and overlap < _LEAST_OVERLAP:
+    if (hop.refers or not hop.free) and not linked and overlap < _LEAST_OVERLAP:
         return Finding("mentioned", number, here)
     return Finding("stated", number, here)

@@ -111,6 +111,8 @@ def governing_cues(
     after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
     if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
+    if group == "place":
+        return _placed(text, before, after, start, end)
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
@@ -119,9 +121,22 @@ def governing_cues(
         return frozenset([after.label])
     if back > REACH:
         return frozenset()
-    if group == "place" and any(cue.label == "contact" for cue in before):
-        return frozenset(["contact"])
     return _with_coordinated(text, before)
+
+
+def _placed(
+    text: str, before: list[Cue], after: Cue | None, start: int, end: int
+) -> frozenset[str]:
+    """What a place is to its sentence's subject; "in" says it only where nothing else does."""
+    if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
+        return frozenset(["contact"])
+    led = bool(before) and before[-1].label == "preposition" and start - before[-1].end <= len(" the ")
+    telling = [cue for cue in before if cue.label != "preposition"]
+    back = start - telling[-1].end if telling else REACH + 1
+    if after is not None and (back > REACH or after.start - end < back // 2):
+        return frozenset([after.label])
+    labels = _with_coordinated(text, telling) if back <= REACH else frozenset[str]()
+    return labels | {"preposition"} if led else labels
 
 
 def _opens(text: str, low: int, start: int) -> bool:
