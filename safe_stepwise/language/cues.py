@@ -37,6 +37,11 @@ _PLACED = re.compile(
     r"| until (?:his|her|their)) "
 )
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_CLAUSE = 120
+# "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
+_LED = re.compile(
+    r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
+)
 _OWN_PLACE = re.compile(
     r" (?:in|at|near)(?: the)? (?!(?:age|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
     + "|".join(MONTHS) + r")\b)\b)\w"
@@ -130,7 +135,7 @@ def _placed(
     """What a place is to its sentence's subject; "in" says it only where nothing else does."""
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
-    led = bool(before) and before[-1].label == "preposition" and start - before[-1].end <= len(" the ")
+    led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
     telling = [cue for cue in before if cue.label != "preposition"]
     back = start - telling[-1].end if telling else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):

@@ -151,11 +151,25 @@ def _named(
                 if not roles:
                     near = cues_between(text.clean, "kin", low, high)
                     said = any(cue.label in relation.cues and not cue.denied for cue in near)
+            elif relation.name in _REGIONS and _lies_in(text, head, start):
+                said = True
             else:
                 said = _says(relation, text.clean, start, end, low, high)
             yield Finding("stated" if said else "together", None, here)
         else:
             yield Finding("mentioned", None, here)
+
+
+_REGIONS = ("located in the administrative territorial entity", "country")
+_BETWEEN_PLACES = re.compile(r"(?: ,(?: [\w'-]+){1,4})? , ")
+
+
+def _lies_in(text: Text, head: str, start: int) -> bool:
+    """Whether a place stands behind another that it holds ("Oru , Vel Province")."""
+    return any(
+        0 < start - end <= _OPENING and _BETWEEN_PLACES.fullmatch(text.clean, end, start)
+        for _, end in mentions(text, head)
+    )
 
 
 def _says(relation: Relation, text: str, start: int, end: int, low: int, high: int) -> bool:

@@ -15,6 +15,8 @@ _PARTICLES = word_list("particles")
 _HONORIFICS = word_list("honorifics")
 _OPENERS = word_list("openers")
 _SORTS = word_list("sorts")
+_DIVISIONS = word_list("divisions")
+_LIST = 80
 
 
 @lru_cache(maxsize=32768)
@@ -52,7 +54,11 @@ def _spans(
     forms, ends = _forms(name)
     for form in forms:
         yield from word_spans(text, form, low, high)
-    if ends is None or text.find(f" {ends[1]} ", low, high + 1) < 0:
+    if ends is None:
+        return
+    if ends[1] in _DIVISIONS:
+        yield from _one_of_several(text, name, ends[1], low, high)
+    if text.find(f" {ends[1]} ", low, high + 1) < 0:
         return
     for start, end in word_spans(text, ends[0], low, high):
         words = _WORDS.match(text, end + 1, high)
@@ -61,6 +67,16 @@ def _spans(
             between = "".join(f"{word} " for word in following[: following.index(ends[1])])
             if _is_middle(between):
                 yield start, end + 1 + len(between + ends[1])
+
+
+def _one_of_several(text: str, name: str, division: str, low: int, high: int) -> Iterator[Span]:
+    """Spans of "Oru" for Oru County, where the text says "Oru and Vel Counties"."""
+    plural = division.removesuffix("y") + "ies" if division.endswith("y") else f"{division}s"
+    bare = clean(name).partition(" ,")[0].removesuffix(f" {division}")
+    for start, end in word_spans(text, bare, low, high):
+        rest = text[end : min(high, end + _LIST)]
+        if f" {plural} " in rest and " . " not in rest.partition(f" {plural} ")[0]:
+            yield start, end
 
 
 def _is_middle(between: str) -> bool:
