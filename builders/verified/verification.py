@@ -144,6 +144,9 @@ def _validate_comparison(
     """A comparison needs two branches whose values give the answer."""
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if len(branches) < 2:
+        # An alias that joins the two sides is none: they are asked about as two.
+        branches = KnowledgeGraph(path).branches(path)
+    if len(branches) < 2:
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
         return "missing_evidence", "The branches end in different relations: one is cut short."

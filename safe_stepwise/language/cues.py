@@ -37,6 +37,8 @@ _PLACED = re.compile(
     r"| until (?:his|her|their)) "
 )
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_WEAK = ("preposition", "lies")
+"""Labels of words that tell nothing of a place before them."""
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
 _LED = re.compile(
@@ -113,7 +115,8 @@ def governing_cues(
     """
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
     before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
-    after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
+    following = cues_between(text, group, end, min(high, end + _SENTENCE))
+    after = next((cue for cue in following if cue.label not in _WEAK), None)
     if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
     if group == "place":
@@ -175,9 +178,11 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
     if _PASSIVE.fullmatch(said) and no_object:
         return False
-    if group == "place" and cue.label not in ("border", "capital"):
-        return False
-    return len(between) <= (2 if group == "life" else 40)
+    if group == "place":
+        return len(between) <= REACH // 2 and (
+            cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
+        )
+    return len(between) <= 40
 
 
 def _with_coordinated(text: str, cues: list[Cue]) -> frozenset[str]:

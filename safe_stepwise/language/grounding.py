@@ -249,6 +249,10 @@ def _dated(
             yield Finding("other", None, here, text.clean[date.start : date.end])
 
 
+_ALONE = re.compile(r"\( \d{4} \)")
+"""A year in brackets, which in an article's first sentence is its subject's."""
+
+
 def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = False) -> bool:
     """Whether a date is the relation's; of works and founding a date without a cue may be."""
     low, high = text.sentence_span(date.start)
@@ -258,6 +262,8 @@ def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = Fal
     if relation.cues & cues:
         return True
     loose = relation.group == "time" and not cues
+    if loose and low == 0 and _ALONE.search(text.clean[max(0, date.start - 3) : date.end + 2]):
+        return True
     return loose and (not surely or _is_adjective(text.clean, date.start, date.end))
 
 

@@ -225,7 +225,9 @@ _NAMING = re.compile(
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
 _LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
-_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
+_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b")
+# "born Oru , 3 May 1901" says where; a name at birth has two words or more.
+_BORN_WHERE = re.compile(r"born (\w+) (?:,|--|in|at|on|\d)")
 
 
 @lru_cache(maxsize=8192)
@@ -237,7 +239,7 @@ def _first_verb(text: str) -> int | None:
 def _names_subject(text: str, start: int, end: int) -> bool:
     """Whether a span names the subject: it opens the text, or a naming word leads it."""
     if _NAMING.search(text, 0, start):
-        return True
+        return not _BORN_WHERE.match(text, max(0, start - len("born ")))
     rest = _LONGER_NAME.match(text, end)
     if rest and _COMMON_NOUNS.intersection(rest[0].split()):
         return False

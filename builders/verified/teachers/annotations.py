@@ -16,9 +16,10 @@ from safe_stepwise.language.grounding import also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import NoiseType, Question, Triple
 
+_SHORT = 2
 _EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
 
 
@@ -114,9 +115,17 @@ def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
     heads, tails = {hop.head for hop in hops}, {hop.tail for hop in hops}
     for earlier, later in combinations(hops, 2):
         loose = earlier.tail not in heads and later.head not in tails
-        shared = set(normal_name(earlier.tail).split()) & set(normal_name(later.head).split())
-        if loose and any(len(word) > 2 for word in shared):
+        if loose and _is_one_name(earlier.tail, later.head):
             yield earlier.tail, later.head
+
+
+def _is_one_name(one: str, other: str) -> bool:
+    """Whether two names can be one person's or thing's: words in common, an end among them."""
+    a, b = normal_name(one).split(), normal_name(other).split()
+    shared = {word for word in set(a) & set(b) if len(word) > _SHORT}
+    if as_date(one) or not shared:
+        return False
+    return set(a) <= set(b) or set(b) <= set(a) or a[-1] == b[-1] or bool({a[0], b[0]} <= shared)
 
 
 def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str]:
