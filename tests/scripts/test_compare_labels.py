@@ -14,8 +14,9 @@ from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.cards import CARDS
-from evaluators.labels.published import comparison, read_published
+from evaluators.labels.published import comparison
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.published import read_published
 from scripts import compare_labels
 
 ROOT = Path(__file__).parents[2]

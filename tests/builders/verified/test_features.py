@@ -48,7 +48,7 @@ def test_question_survives_its_row_and_arrow(question: Question) -> None:
 
 def test_columns_are_the_contract() -> None:
     row = "id question answer aliases kind hops passages supporting_facts evidence decomposition"
-    label = "unverifiable noise_type explanation reasoning_path knowledge_graph teacher"
+    label = "unverifiable noise_type confidence explanation reasoning_path knowledge_graph teacher"
     assert list(features.question_features()) == row.split()
     assert list(features.labeled_features()) == [*row.split(), *label.split()]
     assert list(features.noise_label_features()) == ["id", "question_sha256", *label.split()]
