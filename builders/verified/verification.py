@@ -39,7 +39,8 @@ async def verify(question: Question, teacher: Teacher) -> Label:
 def doubted(label: Label, least: float) -> Label:
     """The label; if it is of noise and less sure than ``least``, the row is kept and says so.
 
-    Noise of which no confidence is said stays.
+    Such a row has no reasoning path: as far as one was found it leads to no answer that was
+    confirmed, and steps are made of paths. Noise of which no confidence is said stays.
 
     >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
     >>> doubted(label, 0.5).explanation
@@ -48,7 +49,8 @@ def doubted(label: Label, least: float) -> Label:
     if not label.unverifiable or label.confidence is None or label.confidence >= least:
         return label
     why = f"the confidence {_told(label.confidence)} lies under {_told(least)}"
-    return replace(label, noise_type="none", explanation=f"Kept, since {why}: {label.explanation}")
+    told = f"Kept, since {why}: {label.explanation}"
+    return replace(label, noise_type="none", explanation=told, reasoning_path=())
 
 
 def _told(share: float) -> str:

@@ -29,7 +29,7 @@ from builders.verified.verification import doubted, verify
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.records import Label, Question
+from safe_stepwise.records import Label, Question, Triple
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 from scripts import compare_labels
 
@@ -164,10 +164,12 @@ def test_a_folder_of_before_still_opens_and_grows(
 
 
 def test_noise_that_is_less_sure_is_kept_and_says_so() -> None:
-    kept = doubted(NOISE, 0.5)
+    half = (Triple("Oru", "country", "Marn", 1, 0),)
+    kept = doubted(replace(NOISE, reasoning_path=half, knowledge_graph=half), 0.5)
     assert (kept.noise_type, kept.unverifiable, kept.confidence) == ("none", False, 0.35)
     why = "Kept, since the confidence 0.35 lies under 0.50: No passage states it."
     assert kept.explanation == why
+    assert (kept.reasoning_path, kept.knowledge_graph) == ((), half)
     assert doubted(replace(NOISE, confidence=0.499), 0.5).explanation.startswith(
         "Kept, since the confidence 0.499 lies under 0.50: "
     )
@@ -202,6 +204,7 @@ def test_a_build_counts_no_noise_that_is_less_sure(plan: Build) -> None:
     assert set(kept) == doubts
     assert len(doubts) > 5
     assert {label.noise_type for label in kept.values()} == {"none"}
+    assert {label.reasoning_path for label in kept.values()} == {()}  # no step is made of them
     assert made.verified == before.verified + len(doubts)
     for dataset in (VERIFIED, NOISE_LABELS):
         card = (plan.output / dataset / "README.md").read_text(encoding="utf-8")
