@@ -46,7 +46,6 @@ def calibration(
     labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
 ) -> list[tuple[object, ...]]:
     """Table rows: of our labels of about one confidence, the share that the published confirm."""
-
     rows: list[tuple[object, ...]] = []
     for name, found in labelled.items():
         seen: Counter[Seen] = Counter(
