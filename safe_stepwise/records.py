@@ -105,7 +105,7 @@ class Question:
     @property
     def gold(self) -> tuple[tuple[int, Passage], ...]:
         """The gold passages with their 1-based numbers."""
-        return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)
+        return tuple([(n, p) for n, p in enumerate(self.passages, 1) if p.is_gold])
 
 
 @dataclass(frozen=True, slots=True)

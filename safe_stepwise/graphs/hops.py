@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import TriplePattern, asked
 from safe_stepwise.language.vocabulary import word_list
-from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.records import Hop, Passage, Question, Triple
 
 _REFERENCE = re.compile(r"#(\d+)")
 _LEADING_WORD = re.compile(r"^(?:under|in|on|at|by|during|from|of|an?) (?=[A-ZÀ-ÞŠ])")
@@ -49,7 +50,8 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
     [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
     """
     if question.decomposition:
-        return tuple(_decomposed(question))
+        titles = tuple(passage.title for passage in question.passages)
+        return _as_hops(question.decomposition, titles)
     return tuple(AnnotatedHop(triple) for triple in question.evidence)
 
 
@@ -64,8 +66,13 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     return Finding("absent")
 
 
-def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
-    hops = question.decomposition
+@lru_cache(maxsize=256)
+def _as_hops(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
+    """Made once: a question's hops are looked up in each of its passages."""
+    return tuple(_decomposed(hops, titles))
+
+
+def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[AnnotatedHop]:
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
 
@@ -84,7 +91,7 @@ def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
             ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
             yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
         else:
-            title = question.passages[hop.passage - 1].title if hop.passage else hop.question
+            title = titles[hop.passage - 1] if hop.passage else hop.question
             words = _REFERENCE.sub("…", hop.question).strip()
             start = refers[0] if refers else title
             yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))

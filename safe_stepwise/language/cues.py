@@ -25,11 +25,9 @@ _JOINED = re.compile(
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 _DENIAL = 60
 """Characters in which it is looked for."""
-_RECIPROCAL = re.compile(r"married|eloped|divorced|wed|wedded|remarried|marry|couple")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
-_HIS = re.compile(r"(?: ,)?(?: and)? (?:his|her|their) (?:\w+ )?")
 _POSSESSIONS = {
     "film": {"director"},
     "movie": {"director"},
@@ -96,7 +94,7 @@ def governing_cues(
     ['director', 'writer']
     """
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
-    before = [cue for cue in leading if not cue.denied and _has_brackets_closed(text, cue, start)]
+    before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
     after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
     if after and not _has_subject(text, end, after, group, opens=start <= low + 1):
         after = None
@@ -110,10 +108,10 @@ def governing_cues(
         return frozenset()
     if group == "place" and any(cue.label == "contact" for cue in before):
         return frozenset(["contact"])
-    return _with_coordinated(text, before, group)
+    return _with_coordinated(text, before)
 
 
-def _has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
+def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
     """Whether no bracket that a cue stands in ends before a span."""
     between = text[cue.end : start]
     return between.count(")") <= between.count("(")
@@ -126,10 +124,6 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     """
     between, said = text[end : cue.start], text[cue.start : cue.end]
     passive = text.startswith(" by ", cue.end)
-    if group == "kin" and _RECIPROCAL.fullmatch(said):
-        return len(between) <= 60
-    if group == "kin" and _HIS.fullmatch(between):
-        return True
     if opens and _AND_SOMEBODY.fullmatch(between):
         return not passive
     if " and " in between or " but " in between or passive:
@@ -142,13 +136,10 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     return len(between) <= (2 if group == "life" else 40)
 
 
-def _with_coordinated(text: str, cues: list[Cue], group: str) -> frozenset[str]:
+def _with_coordinated(text: str, cues: list[Cue]) -> frozenset[str]:
     labels = {cues[-1].label}
     for later, earlier in pairwise(reversed(cues)):
-        if "colleague" in (later.label, earlier.label):
-            break
-        through_spouse = group == "kin" and later.label == "spouse"
-        if not through_spouse and not _JOINED.fullmatch(text, earlier.end, later.start):
+        if not _JOINED.fullmatch(text, earlier.end, later.start):
             break
         labels.add(earlier.label)
     return frozenset(labels)

@@ -39,7 +39,9 @@ def _unqualified(name: str) -> tuple[str, str]:
 
 
 _MIDDLE_NAMES = 3
-_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES}}}")
+_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES + 5}}}")
+# "Ana (Nan) Maria Vorr"
+_NICKNAME = re.compile(r"\( (?:\w+ ){1,3}\) ")
 
 
 def _spans(
@@ -56,9 +58,15 @@ def _spans(
         words = _WORDS.match(text, end + 1, high)
         following = words[0].split(" ") if words else []
         if ends[1] in following:
-            between = following[: following.index(ends[1])]
-            if all(word.isalnum() for word in between):
-                yield start, end + 1 + len(" ".join([*between, ends[1]]))
+            between = "".join(f"{word} " for word in following[: following.index(ends[1])])
+            if _is_middle(between):
+                yield start, end + 1 + len(between + ends[1])
+
+
+def _is_middle(between: str) -> bool:
+    """Whether words between a first and a last name are middle names, one of them in brackets."""
+    plain = _NICKNAME.sub("", between, count=1).split()
+    return len(plain) <= _MIDDLE_NAMES and all(word.isalnum() for word in plain)
 
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
@@ -102,10 +110,9 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
     if not last:
         return
     words = normal_name(name).split()
-    own = {f"{word} {last}" for word in {*words, *_HONORIFICS}}
-    others = text.full_names.get(last, frozenset()) - own
-    if len(words) > _MIDDLE_NAMES:
-        others = frozenset()
+    others = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
+    if others:
+        others -= {f"{word} {last}" for word in {*words, *_HONORIFICS}}
     if others and not named:
         return
     for start, end in word_spans(text.clean, last, 0, len(text.clean)):
@@ -150,7 +157,7 @@ def is_about(text: Text, name: str) -> bool:
     True
     """
     title, wanted = normal_name(text.title), normal_name(name)
-    if _other_qualifier(text.title, name):
+    if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
         return False
     if title == wanted:
         return True
@@ -186,6 +193,14 @@ def _other_qualifier(title: str, name: str) -> bool:
         return False
     a, b = set(clean(one).split()), set(clean(other).split())
     return not a <= b and not b <= a
+
+
+_NUMBER = re.compile(r"\b(?:\d+(?:st|nd|rd|th)|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))\b")
+
+
+def _numbers(name: str) -> frozenset[str]:
+    """The ordinals of a name in normal form: the 3rd Earl is not the 4th, nor Ors II Ors III."""
+    return frozenset(_NUMBER.findall(name))
 
 
 _NAMING = re.compile(

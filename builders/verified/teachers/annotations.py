@@ -7,7 +7,6 @@ the relation (`language.grounding`). What the text says instead decides the kind
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
@@ -98,15 +97,16 @@ def _extracted(question: Question, number: int) -> Iterator[Triple]:
         finding = look_up(hop, [(number, gold)])
         if finding.sentence is None:
             continue
-        here = replace(hop.triple, passage=number, sentence=finding.sentence)
+        head, relation, tail = hop.triple.head, hop.triple.relation, hop.triple.tail
+        here = number, finding.sentence
         if finding.status == "other":
-            yield replace(here, tail=finding.value)
+            yield Triple(head, relation, finding.value, *here)
         elif finding.status == "stated":
-            yield from (replace(here, head=triple.head) for triple in hop.triples)
+            yield from (Triple(triple.head, relation, tail, *here) for triple in hop.triples)
             sentence = gold.sentences[finding.sentence]
-            for other in also_named(sentence, hop.triple.relation, hop.triple.tail):
+            for other in also_named(sentence, relation, tail):
                 if not is_about(read(gold), other):
-                    yield replace(here, tail=other)
+                    yield Triple(head, relation, other, *here)
 
 
 def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
