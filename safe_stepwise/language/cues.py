@@ -116,7 +116,15 @@ def governing_cues(
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
     before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
     following = cues_between(text, group, end, min(high, end + _SENTENCE))
-    after = next((cue for cue in following if cue.label not in _WEAK), None)
+    after = next(
+        (
+            cue
+            for cue in following
+            if cue.label not in _WEAK
+            and (group != "place" or _is_outside(text, end, cue.start))
+        ),
+        None,
+    )
     if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
     if group == "place":
@@ -139,12 +147,17 @@ def _placed(
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
     led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
-    telling = [cue for cue in before if cue.label != "preposition"]
+    telling = [cue for cue in before if cue.label not in _WEAK]
     back = start - telling[-1].end if telling else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
     labels = _with_coordinated(text, telling) if back <= REACH else frozenset[str]()
-    return labels | {"preposition"} if led else labels
+    return labels.union(_WEAK) if led else labels
+
+
+def _is_outside(text: str, end: int, start: int) -> bool:
+    """Whether no bracket opens after one offset that is still open at another."""
+    return text.count("(", end, start) <= text.count(")", end, start)
 
 
 def _opens(text: str, low: int, start: int) -> bool:
@@ -175,13 +188,13 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
             return False
         told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
         return bool(told) or len(between) <= 2
-    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
-    if _PASSIVE.fullmatch(said) and no_object:
-        return False
     if group == "place":
         return len(between) <= REACH // 2 and (
             cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
         )
+    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
+    if _PASSIVE.fullmatch(said) and no_object:
+        return False
     return len(between) <= 40
 
 

@@ -225,7 +225,7 @@ _NAMING = re.compile(
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
 _LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
-_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b")
+_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
 # "born Oru , 3 May 1901" says where; a name at birth has two words or more.
 _BORN_WHERE = re.compile(r"born (\w+) (?:,|--|in|at|on|\d)")
 
