@@ -39,6 +39,11 @@ _PLACED = re.compile(
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
+_ANOTHER_WORK = re.compile(
+    r"\b(?:based (?:up)?on|inspired by|adapted from|adaptation of|compared (?:with|to)|remake of"
+    r"|(?:sequel|prequel|tribute) to|dedicated to|similar to|reminiscent of|parody of)\b"
+    r"(?!.*\b(?:and|it|which|, (?:directed|written|produced|starring))\b)"
+)
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
 _LED = re.compile(
