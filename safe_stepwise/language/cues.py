@@ -31,12 +31,19 @@ _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?:
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
 _PLACED = re.compile(
-    r"(?: \([^()]*\))?(?: ,)?(?:"
+    r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
     r"(?: (?:is|was|became|would be))?(?: the \w+)? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
     r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
     r"| until (?:his|her|their)) "
 )
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_LEADS = {
+    f"{lead}{word}{article}".strip()
+    for lead in ("", "it was ")
+    for word in ("", "in", "on", "at", "from")
+    for article in ("", " the", " the town of", " the city of", " the village of")
+}
+_EVENTS = ("birth", "death", "burial")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
 _ANOTHER_WORK = re.compile(
@@ -165,9 +172,23 @@ def _is_outside(text: str, end: int, start: int) -> bool:
     return text.count("(", end, start) <= text.count(")", end, start)
 
 
+def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
+    """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
+    between = text[end : cue.start]
+    if text.startswith(" there", cue.end):
+        return True
+    if text[end - 1].isdigit():
+        later = any(char.isdigit() for char in between)
+        return cue.label in _EVENTS and not later and len(between) <= REACH // 2
+    if _OWN_PLACE.match(text, cue.end):
+        return False
+    told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
+    return bool(told) or (cue.label in _EVENTS and len(between) <= 2)
+
+
 def _opens(text: str, low: int, start: int) -> bool:
     """Whether a span opens its sentence, be it behind "in"."""
-    return text[low:start].strip() in ("", "in", "on", "at", "from", "it was in", "it was at")
+    return text[low:start].strip() in _LEADS
 
 
 def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
@@ -188,11 +209,7 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     if " and " in between or " but " in between or passive:
         return False
     if group == "life":
-        dated = text[end - 1].isdigit()
-        if not dated and _OWN_PLACE.match(text, cue.end):
-            return False
-        told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
-        return bool(told) or len(between) <= 2
+        return _is_told_of(text, end, cue, opens=opens)
     if group == "place":
         return len(between) <= REACH // 2 and (
             cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None

@@ -14,7 +14,13 @@ from typing import Literal, get_args
 
 from safe_stepwise.language.cues import cues_between, governing_cues
 from safe_stepwise.language.kin import ROLES, TURNED, roles_of
-from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, word_spans
+from safe_stepwise.language.mentions import (
+    is_about,
+    mentioned_within,
+    mentions,
+    mentions_subject,
+    word_spans,
+)
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, is_country, is_nation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
@@ -289,6 +295,9 @@ _BORN_OR_CITIZEN = re.compile(
 )
 
 
+_OF_WHICH = re.compile(r"(?: ,)? of which (?:\w+ ){1,5}(?:citizen|national|native)\b")
+
+
 def _national(
     head: str, relation: Relation, tail: str, text: Text, about: bool
 ) -> Iterator[Finding]:
@@ -309,8 +318,10 @@ def _national(
                 ) or (is_country(match[0]) and relation.name == "country")
                 yield Finding("stated" if said else "together", None, here)
             continue
-        if _is_adjective(text.clean, start, end) or _BORN_OR_CITIZEN.search(
-            text.clean, max(low, start - _LEAD), start
+        if (
+            _is_adjective(text.clean, start, end)
+            or _BORN_OR_CITIZEN.search(text.clean, max(low, start - _LEAD), start)
+            or _OF_WHICH.match(text.clean, end)
         ):
             yield Finding("stated", None, here)
         elif here == 0 and relation.name == "country" and is_country(match[0]):
@@ -322,7 +333,8 @@ def _national(
         else:
             there = _THERE.search(text.clean, low, start)
             cues = cues_between(text.clean, relation.group, low, start)
-            said = there and (here == 0 or any(cue.label == "origin" for cue in cues))
+            known = here == 0 or any(cue.label == "origin" for cue in cues)
+            said = there and (known or there[0].startswith("of"))
             loose = relation.name != "country"
             yield Finding("stated" if said else "together", None, here, loose=loose)
 
@@ -372,7 +384,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
         for run in dict.fromkeys(_RUN.findall(sentence)):
             place = clean(run)
             opens = place.split()[:1]
-            if opens == first or opens[0] in _NO_PLACE or is_about(text, run):
+            if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
             if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
                 yield Finding("other", None, number, run)
@@ -391,5 +403,5 @@ def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> boo
 
 def _same_sort(tail: str, place: str) -> bool:
     """Whether two places can be values of one relation: a country contradicts no province."""
-    division = _DIVISIONS.intersection(clean(tail).split()[-1:])
-    return not division or bool(_DIVISIONS.intersection(place.split()))
+    one, other = (bool(_DIVISIONS.intersection(p.split()[-1:])) for p in (clean(tail), place))
+    return one == other
