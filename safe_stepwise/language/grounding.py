@@ -289,7 +289,7 @@ _NATIONALITY = re.compile(
 )
 # "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
-_THERE = re.compile(r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\() $")
+_THERE = re.compile(r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\(|\bcountry\b[^.;]{0,60} (?:is|was)) $")
 _BORN_OR_CITIZEN = re.compile(
     r"\b(?:born|native|citizen\w*|national\w*|nationality|subject) (?:\w+ ){0,3}$"
 )
