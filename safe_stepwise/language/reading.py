@@ -13,7 +13,7 @@ from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
+_LOST_DASH = re.compile(rf"\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
 _NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
@@ -66,7 +66,7 @@ def clean(text: str) -> str:
     for mark in _MARKS:
         text = text.replace(mark, f" {mark} ")
     text = _APOSTROPHE.sub("", text)
-    return _LOST_DASH.sub(r"\1 -- ", " ".join(text.split()))
+    return _LOST_DASH.sub(lambda year: f"{year[0]} -- ", " ".join(text.split()))
 
 
 @lru_cache(maxsize=8192)
@@ -77,7 +77,8 @@ def read(passage: Passage) -> Text:
     one set of cues covers both ways of writing.
     """
     parts = [clean(sentence) for sentence in passage.sentences]
-    marks = [_STOP if _CLOSED.search(sentence) else " " for sentence in passage.sentences]
+    ends = [sentence.rstrip()[-_ENDING:] for sentence in passage.sentences]
+    marks = [_STOP if _CLOSED.search(end) else " " for end in ends]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
     (low, high), marked = _marked_brackets(whole)
@@ -94,8 +95,10 @@ def read(passage: Passage) -> Text:
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Where the words at ``starts`` stand once a stretch of their text is reworded."""
     low, high = stretch
-    if not any(low <= start < high for start in starts):
-        yield from (start if start < low else start + len(new) - len(old) for start in starts)
+    before, behind = bisect_left(starts, low), bisect_left(starts, high)
+    if before == behind:  # as nearly always: nothing starts within, so nothing has to be aligned
+        yield from starts[:before]
+        yield from (start + len(new) - len(old) for start in starts[behind:])
         return
     a, b = old.split(" "), new.split(" ")
     same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
@@ -132,7 +135,9 @@ def _by_surname(pairs: Iterable[str]) -> Mapping[str, frozenset[str]]:
 
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
-_CLOSED = re.compile(r"""(?<![\s(][a-z])\.\s*$|[!?"]\s*$|\.\)\s*$""")
+_CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
+_ENDING = 3
+"""Characters at the end of a sentence that tell whether it is closed."""
 
 
 # ------------------------------------------------------------------------------------- life spans
@@ -163,7 +168,7 @@ def _marked_brackets(text: str) -> tuple[Span, str]:
         inside = opening[0]
         for pattern, event in _SHORT_EVENTS:
             inside = pattern.sub(event, inside)
-        inside = _BARE_YEARS.sub(r"\1 -- \2", inside)
+        inside = _BARE_YEARS.sub(lambda years: f"{years[1]} -- {years[2]}", inside)
         marked = f"{inside[0]} {_marked_life(inside[2:-1])})"
         if marked != opening[0]:
             return opening.span(), marked
