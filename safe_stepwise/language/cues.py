@@ -23,6 +23,7 @@ _JOINED = re.compile(
     r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|is|are|was|by|to|the|his|her|\w+ed)\b"
     r"[\s,]*+)*+"
 )
+_DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 _DENIAL = 60
 """Characters in which it is looked for."""
@@ -91,8 +92,9 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     >>> [(cue.label, cue.denied) for cue in cues_in("it was not directed by ana", "credit")]
     [('director', True)]
     """
+    denies = _DENIER.search(text) is not None
     return tuple(
-        Cue(*cue.span(), cue.lastgroup or "", _is_denied(text, cue.start()))
+        Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
         for cue in cue_pattern(group).finditer(text)
     )
 

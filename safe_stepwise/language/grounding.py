@@ -53,6 +53,9 @@ class Finding:
         return _ORDER.index(self.status) + (1.5 if self.loose else 0)
 
 
+_ABSENT = Finding("absent")
+
+
 def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Passage]]) -> Finding:
     """The strongest thing that numbered passages say about ``(head, relation, tail)``.
 
@@ -63,7 +66,7 @@ def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Pa
     'together'
     """
     known = RELATIONS.get(relation, Relation(relation, "name"))
-    best = Finding("absent")
+    best = _ABSENT
     for number, passage in passages:
         for found in _findings(head, known, tail, passage):
             if found.rank < best.rank:
@@ -96,6 +99,8 @@ _COORDINATED = frozenset(
 # Bounded, since a name could go on from any of its capitals to the end of the text.
 _WORD = rf"{CAPITAL}[\w'’.-]{{0,40}}+"
 _NAMED = rf"{_WORD}(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}}+"
+# The known value stands before the sentence, so that one pattern serves them all.
+_BESIDE = re.compile(rf"([^\0]*)\0(?s:.*?)(?:\1 and ({_NAMED})|({_NAMED}) and \1)")
 
 
 def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
@@ -110,9 +115,8 @@ def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
         return ()
     if f"{tail} and " not in sentence and f" and {tail}" not in sentence:
         return ()
-    known = re.escape(tail)
-    match = re.search(rf"{known} and ({_NAMED})|({_NAMED}) and {known}", sentence)
-    return tuple(group.rstrip(".") for group in match.groups() if group) if match else ()
+    match = _BESIDE.match(f"{tail}\0{sentence}")
+    return tuple(group.rstrip(".") for group in match.groups()[1:] if group) if match else ()
 
 
 def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Iterable[Finding]:

@@ -87,10 +87,11 @@ def _is_middle(between: str) -> bool:
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
     """Spans of cleaned words between two offsets of a cleaned text; part of a word is none."""
-    place = text.find(f" {words} ", low, high)
+    sought = f" {words} "
+    place = text.find(sought, low, high)
     while place >= 0:
-        yield place + 1, place + 1 + len(words)
-        place = text.find(f" {words} ", place + 1, high)
+        yield place + 1, place + len(sought) - 1
+        place = text.find(sought, place + 1, high)
 
 
 def mentions(text: Text, name: str) -> list[Span]:
@@ -128,7 +129,8 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
     words = normal_name(name).split()
     others = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
     if others:
-        others -= {f"{word} {last}" for word in {*words, *_HONORIFICS}}
+        own = {*words, *_HONORIFICS}
+        others = frozenset(pair for pair in others if pair.removesuffix(f" {last}") not in own)
     if others and not named:
         return
     for start, end in word_spans(text.clean, last, 0, len(text.clean)):
@@ -211,6 +213,8 @@ def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dic
 
 def _other_qualifier(title: str, name: str) -> bool:
     """Whether both say in brackets what they are, and say different things."""
+    if not (title.endswith(")") and name.endswith(")")):
+        return False
     one, other = _unqualified(title)[1], _unqualified(name)[1]
     if not one or not other:
         return False

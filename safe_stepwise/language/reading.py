@@ -13,7 +13,7 @@ from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_LOST_DASH = re.compile(rf"(?i)(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
+_LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
 _SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
@@ -75,7 +75,7 @@ def _cleaned(text: str) -> str:
     for mark in _MARKS:
         text = text.replace(mark, f" {mark} ")
     text = _APOSTROPHE.sub("", text)
-    return _LOST_DASH.sub(r"\1 -- ", " ".join(text.split()))
+    return _LOST_DASH.sub(lambda year: f"{year[0]} -- ", " ".join(text.split()))
 
 
 @lru_cache(maxsize=8192)
@@ -105,8 +105,10 @@ def read(passage: Passage) -> Text:
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Where the words at ``starts`` stand once a stretch of their text is reworded."""
     low, high = stretch
-    if not any(low <= start < high for start in starts):
-        yield from (start if start < low else start + len(new) - len(old) for start in starts)
+    before, behind = bisect_left(starts, low), bisect_left(starts, high)
+    if before == behind:  # as nearly always: nothing starts within, so nothing has to be aligned
+        yield from starts[:before]
+        yield from (start + len(new) - len(old) for start in starts[behind:])
         return
     a, b = old.split(" "), new.split(" ")
     same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
@@ -143,15 +145,20 @@ def _by_surname(pairs: Iterable[str]) -> Mapping[str, frozenset[str]]:
 
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
-_CLOSED = re.compile(r"""(?<![\s(][a-z])\.\s*$|[!?"]\s*$|\.\)\s*$""")
-_ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.\s*$", re.IGNORECASE)
+_CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
+_ENDING = 9
+"""Characters at the end of a sentence that tell whether it is closed."""
+_ABBREVIATED = re.compile(
+    rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE
+)
 
 
 def _is_closed(sentence: str) -> bool:
     """Whether a sentence ends, rather than being cut at an abbreviation or within brackets."""
+    end = sentence.rstrip()[-_ENDING:]
     return (
-        _CLOSED.search(sentence) is not None
-        and not _ABBREVIATED.search(sentence)
+        _CLOSED.search(end) is not None
+        and not _ABBREVIATED.search(end)
         and sentence.count("(") <= sentence.count(")")
     )
 
@@ -192,7 +199,7 @@ def _marked_brackets(text: str) -> tuple[Span, str]:
         inside = opening[0]
         for pattern, event in _SHORT_EVENTS:
             inside = pattern.sub(event, inside)
-        inside = _BARE_YEARS.sub(r"\1 -- \2", inside)
+        inside = _BARE_YEARS.sub(lambda years: f"{years[1]} -- {years[2]}", inside)
         marked = f"{inside[0]} {_marked_life(inside[2:-1])})"
         if marked != opening[0]:
             return opening.span(), marked

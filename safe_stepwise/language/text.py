@@ -19,7 +19,7 @@ _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTH
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
 _GAP = r"\s*+(?:,\s*+)?"
-# What begins no date is passed over at once: every month begins with one of these letters.
+# What begins no date is passed over at once: what is no digit and opens no month.
 _DATE = re.compile(
     rf"(?=[\djfmasond])(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
     rf"|{_MONTH.format('m2')}\s*+{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"

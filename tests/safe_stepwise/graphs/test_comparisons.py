@@ -13,6 +13,7 @@ from safe_stepwise.graphs.comparisons import (
     compared,
     is_comparison,
     operation,
+    without_names,
 )
 from safe_stepwise.records import Question, Triple
 
@@ -292,6 +293,19 @@ def test_a_name_that_sounds_like_an_operation_is_none() -> None:
     sides = [branch("First Rain", (BORN, "1901")), branch("The Last", (BORN, "1899"))]
     assert asks("Whose date is later, First Rain or The Last?", "x", *sides) == "First Rain"
     assert asks("What of First Rain and The Last?", "x", *sides) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        (["First Rain"], "X, X... X or Last (1954)?"),
+        (["Last (1954)"], "First Rain, first RAIN... First Rain or X (1954)?"),
+        (["First Rain", "LAST"], "X, X... X or X (1954)?"),
+    ],
+)
+def test_names_go_wherever_they_stand_and_in_whatever_case(names: list[str], left: str) -> None:
+    text = "First Rain, first RAIN... First Rain or Last (1954)?"
+    assert without_names(text, names) == left
 
 
 VALUES = st.text(max_size=12) | st.sampled_from(["1901", "3 May 1901", "7", "Kelvia", ""])

@@ -113,6 +113,7 @@ def test_the_same_triple_is_kept_once_and_another_place_is_another() -> None:
     assert graph.triples == (one, elsewhere)
     assert graph.find("A", "r", "B") == (one, elsewhere)
     assert graph.graph.number_of_edges() == 2
+    assert [name for _, name in graph.graph.nodes(data="name")] == ["A", "B"]
 
 
 def test_find() -> None:

@@ -542,6 +542,12 @@ def test_stated_dates(
         ("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr", ()),
         ("It was directed by Ana Vorr.", "director", "Ana Vorr", ()),
         ("It was directed by (A. Vorr) and Ors Velt.", "director", "(A. Vorr)", ("Ors Velt",)),
+        (
+            "Ana Vorr met him. Ila Po and Ana Vorr and Ors Velt sang.",
+            "child",
+            "Ana Vorr",
+            ("Ila Po",),
+        ),
     ],
 )
 def test_further_values_of_a_sentence(

@@ -173,6 +173,8 @@ def test_a_month_and_a_bare_year(month: int, year: int) -> None:
         ("3 Sept 1901", [(1901, 9, 3)]),
         ("300 BC", [(-300, 0, 0)]),
         ("2,011 people", []),
+        ("٣ MAY ١٩٠١", [(1901, 5, 3)]),
+        ("august 1901, Sept 3", [(1901, 8, 0), (0, 9, 3)]),
     ],
 )
 def test_dates_in_a_text(text: str, expected: list[tuple[int, int, int]]) -> None:
