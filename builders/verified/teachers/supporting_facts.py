@@ -7,6 +7,7 @@ where it compares dates of birth, death, release or founding, the dates are read
 
 import re
 from collections.abc import Iterator
+from itertools import dropwhile, takewhile
 
 from builders.verified.teachers import Proposal
 from safe_stepwise.checking.plans import DESCRIBED, NAMES
@@ -15,7 +16,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Triple
 
@@ -27,6 +28,14 @@ _COMPARED_DATES = (
 )
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
 _SHORT_WORD = 3
+_CLAUSE = re.compile(
+    r"""[.,;:()"“”–—]|\b(?:that|which|who|whom|whose|where|when|while|because|although)\b"""
+)
+_PLAIN_WORD = re.compile(r"[^\W\d_A-Z][^\W\d_A-Z'’-]*")
+_LONGEST_RELATION = 5
+_LONGEST_CLAUSE = 200
+_SAYS_NOTHING = word_list("stop_words") | word_list("function_words")
+_LOOSE_END = word_list("loose_ends")
 _COMMON = word_list("common_nouns") | word_list("sorts")
 
 
@@ -37,25 +46,49 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
         return tuple(_description(question, number, passage))
     text = read(passage)
     others = [other for n, other in question.gold if n != number]
-    found = [*_named(text, number, [other.title for other in others])]
+    found = [*_named(passage, number, [other.title for other in others])]
     found += _named_in_part(passage, text, number, [other.title for other in others])
     if not is_about(text, question.answer):
-        found += _named(text, number, [question.answer])
+        found += _named(passage, number, [question.answer])
     titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
     elsewhere = [names_in(other) for other in others]
     for name, (written, sentence) in names_in(passage).items():
         if normal_name(name) not in titles and all(name in names for names in elsewhere):
-            found.append(Triple(passage.title, NAMES, written, number, sentence))
+            relation = led_to(passage.sentences[sentence], written)
+            found.append(Triple(passage.title, relation, written, number, sentence))
     return tuple(found)
 
 
-def _named(text: Text, number: int, names: list[str]) -> Iterator[Triple]:
+def _named(passage: Passage, number: int, names: list[str]) -> Iterator[Triple]:
+    text = read(passage)
     for name in names:
         start = first_mention(text, name)
         if start is not None:
-            words = re.split(r" ?[.,;:()] ", text.clean[:start])[-1].split()
-            relation = " ".join(words[-6:]) or NAMES
-            yield Triple(text.title, relation, name, number, text.sentence_at(start))
+            sentence = text.sentence_at(start)
+            relation = led_to(passage.sentences[sentence], name)
+            yield Triple(passage.title, relation, name, number, sentence)
+
+
+def led_to(sentence: str, name: str) -> str:
+    """The words of a sentence that lead to a name: what it is to the subject, else that it "names".
+
+    They are the last few words in lower case before it, without loose ends; words that say nothing
+    alone ("of the") are none.
+
+    >>> led_to("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
+    'directed by the painter'
+    >>> led_to("Ana Leigh, role of Hester's and Ors Velt", "Ors Velt")
+    'names'
+    """
+    bare = without_qualifier(name)
+    places = map(sentence.find, (bare, bare.split(",")[0], *bare.split()[-1:]))
+    before = sentence[: next((place for place in places if place > 0), 0)]
+    if before[-1:].isalnum():
+        return NAMES
+    clause = _CLAUSE.split(before[-_LONGEST_CLAUSE:].rstrip("\"“‘' "))[-1]
+    words = list(takewhile(_PLAIN_WORD.fullmatch, reversed(clause.split())))[:_LONGEST_RELATION]
+    words = list(dropwhile(_LOOSE_END.__contains__, words))[::-1]
+    return " ".join(dropwhile(_SAYS_NOTHING.__contains__, words)) or NAMES
 
 
 def _named_in_part(

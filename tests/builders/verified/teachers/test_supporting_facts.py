@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.supporting_facts import led_to
 from builders.verified.verification import verify
+from safe_stepwise.checking.plans import NAMES
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Label, Passage, Question, SupportingFact
 
 DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
@@ -100,6 +103,47 @@ def test_no_gold_passage() -> None:
     )  # fmt: skip
     found = asyncio.run(verify(question, AnnotationsTeacher()))
     assert found.noise_type == "missing_evidence"
+
+
+# What leads to a name
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("It was directed by Ors Velt.", "directed by"),
+        ("It is the first play that the young painter Ors Velt wrote.", "young painter"),
+        ('A talk show was named after the song "Ors Velt".', "named after the song"),
+        ("He sang (with Ors Velt) for years.", "names"),
+        ("He met Ila Dell and Ors Velt.", "names"),
+        ("In the house of the Ors Velt Club he sang.", "house of"),
+        ("Ors Velt was a painter.", "names"),
+        ("Critics took it for Velt's best.", "took it for"),
+        ("It was told by a Torsvelt and by no other.", "names"),
+    ],
+)
+def test_the_words_that_lead_to_a_name(sentence: str, expected: str) -> None:
+    assert led_to(sentence, "Ors Velt").lower() == expected
+
+
+WORDS = st.lists(
+    st.sampled_from("and of the by was directed Hester's role, (in he film “a 1901 du".split())
+    | st.text(max_size=8)
+)
+
+
+@given(WORDS, st.text(max_size=8) | st.sampled_from(["Ors Velt", "Velt (poet)", "Oru, Kelvia"]))
+def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(
+    before: list[str], name: str
+) -> None:
+    sentence = " ".join([*before, f"{name}."])
+    relation = led_to(sentence, name)
+    words = relation.split()
+    assert 1 <= len(words) <= 5
+    assert words[0] not in word_list("stop_words")
+    assert words[-1] not in ("and", "the")
+    if relation != NAMES:
+        assert relation in " ".join(sentence.split())
 
 
 # Comparisons
