@@ -3,6 +3,7 @@
 A bridge question needs its gold passages to be linked (one names the other's subject, or both name
 a third thing) and one of them to hold the answer. A comparison needs one described subject a side;
 where it compares dates of birth, death, release or founding, the dates are read from the text.
+What the question's words ask for is held against both in `asked`.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 
 from builders.verified.teachers import Proposal
+from builders.verified.teachers.asked import doubt
 from safe_stepwise.checking.plans import DESCRIBED, NAMES
 from safe_stepwise.graphs.comparisons import operation
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -102,6 +104,22 @@ def _named_in_part(
         if telling and first_mention(text, title) is None:
             place = text.clean.find(f" {telling[-1]} ") + 1
             yield Triple(text.title, NAMES, title, number, text.sentence_at(place))
+        elif first_mention(text, title) is None:
+            for sentence in _in_other_words(passage, title):
+                yield Triple(text.title, NAMES, title, number, sentence)
+
+
+def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
+    """The first sentence that has each word of a title in some form ("politically correct")."""
+    words = [
+        w for w in clean(title.split(" (")[0]).split() if w.isalpha() and w not in _SAYS_NOTHING
+    ]
+    stems = [word[:5] for word in words] if len(words) > 1 else []
+    for number, sentence in enumerate(passage.sentences if stems else ()):
+        told = f" {clean(sentence)}"
+        if all(f" {stem}" in told for stem in stems):
+            yield number
+            return
 
 
 def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
@@ -124,22 +142,29 @@ def _compared_date(question: str) -> str:
 
 
 def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
-    """A path over the links, or why there is none."""
+    """A path over the links, or why there is none, or why the answer does not follow."""
+    found = _linked(question, graph)
+    doubted = doubt(question) if found.noise_type == "none" else None
+    return Proposal(found.path, *doubted) if doubted else found
+
+
+def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     titles = [passage.title for _, passage in question.gold]
     relation = _compared_date(question.question)
     if "comparison" in question.kind:
         dated = [triple for title in titles for triple in graph.find(title, relation)]
         told = [graph.find(title, DESCRIBED)[:1] for title in titles]
-        path = dated if len(dated) == len(titles) else [t for found in told for t in found]
-        return Proposal(tuple(path), "none", "")
+        if len(dated) == len(titles):
+            return Proposal(tuple(dated), "none", "", 0.9)
+        return Proposal(tuple(t for found in told for t in found), "none", "", 0.6)
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
     lost = [t for t in titles if not graph.same(t, goal) and graph.path([t], goal) is None]
     if not subjects and goal not in graph:
         why = f"The answer “{goal}” was not found in the gold passages."
-        return Proposal((), "missing_evidence", why)
+        return Proposal((), "missing_evidence", why, 0.6)
     if lost:
         why = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
-        return Proposal((), "missing_evidence", why)
+        return Proposal((), "missing_evidence", why, 0.4)
     paths = [graph.path([title], goal) or () for title in titles]
-    return Proposal(max(paths, key=len), "none", "")
+    return Proposal(max(paths, key=len), "none", "", 0.7)
