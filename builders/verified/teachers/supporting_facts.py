@@ -38,6 +38,8 @@ _LONGEST_RELATION = 5
 _LONGEST_CLAUSE = 200
 _SAYS_NOTHING = word_list("stop_words") | word_list("function_words")
 _LOOSE_END = word_list("loose_ends")
+_LONG_WORD = 6
+_OPENING = re.compile(r"(?:(?! (?:in|of|at|for) |[,(]).)*", re.DOTALL)
 _COMMON = word_list("common_nouns") | word_list("sorts")
 
 
@@ -97,27 +99,29 @@ def _named_in_part(
     passage: Passage, text: Text, number: int, titles: list[str]
 ) -> Iterator[Triple]:
     """Titles that the passage does not give in full, but by a name within them ("Hotspur")."""
-    named = {word for name in names_in(passage) for word in name.split()}
-    for title in titles:
+    lacking = [title for title in titles if first_mention(text, title) is None]
+    named = {word for name in names_in(passage) for word in name.split()} if lacking else set()
+    for title in lacking:
         words = [w for w in clean(title.split(" (")[0]).split() if w in named]
         telling = [w for w in words if len(w) > _SHORT_WORD and w not in _COMMON]
-        if telling and first_mention(text, title) is None:
-            place = text.clean.find(f" {telling[-1]} ") + 1
-            yield Triple(text.title, NAMES, title, number, text.sentence_at(place))
-        elif first_mention(text, title) is None:
-            for sentence in _in_other_words(passage, title):
-                yield Triple(text.title, NAMES, title, number, sentence)
+        places = [text.sentence_at(text.clean.find(f" {telling[-1]} ") + 1)] if telling else []
+        for sentence in places or _in_other_words(passage, title):
+            yield Triple(text.title, NAMES, title, number, sentence)
 
 
 def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
-    """The first sentence that has each word of a title in some form ("politically correct")."""
-    words = [
-        w for w in clean(title.split(" (")[0]).split() if w.isalpha() and w not in _SAYS_NOTHING
-    ]
-    stems = [word[:5] for word in words] if len(words) > 1 else []
+    """The first sentence with each word of what a title is about ("politically correct").
+
+    That is what stands before "in", "of", a comma: "Tourism in Oru" is about tourism. A single word
+    must be a long one and stand there as it is; of several their stems do.
+    """
+    words = [w for w in clean(_OPENING.match(title)[0]).split() if w not in _SAYS_NOTHING]
+    stems = [f" {word[:5]}" for word in words]
+    if len(words) < 2:
+        stems = [f" {word} " for word in words if len(word) > _LONG_WORD and word not in _COMMON]
     for number, sentence in enumerate(passage.sentences if stems else ()):
-        told = f" {clean(sentence)}"
-        if all(f" {stem}" in told for stem in stems):
+        told = f" {clean(sentence)} "
+        if all(stem in told for stem in stems):
             yield number
             return
 
@@ -159,12 +163,12 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
         return Proposal(tuple(t for found in told for t in found), "none", "", 0.6)
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
-    lost = [t for t in titles if not graph.same(t, goal) and graph.path([t], goal) is None]
+    paths = {title: graph.path([title], goal) for title in titles}
+    lost = [t for t, path in paths.items() if path is None and not graph.same(t, goal)]
     if not subjects and goal not in graph:
         why = f"The answer “{goal}” was not found in the gold passages."
         return Proposal((), "missing_evidence", why, 0.6)
     if lost:
         why = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
         return Proposal((), "missing_evidence", why, 0.4)
-    paths = [graph.path([title], goal) or () for title in titles]
-    return Proposal(max(paths, key=len), "none", "", 0.7)
+    return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7)
