@@ -28,6 +28,7 @@ has no annotations and no gold passages.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -39,6 +40,8 @@ from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import parse, to_row
 from builders.synthetic.world import NAME, World, one, weighted
+from builders.synthetic.writers import names as writers
+from builders.synthetic.writers import writer
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 
@@ -90,20 +93,24 @@ NOISE_SHARES: dict[NoiseType, float] = {
 
 @dataclass(frozen=True)
 class Spec:
-    """What to make: how many rows, from which seed, and what share of them is noise (0 to 1)."""
+    """What to make: how many rows, from which seed, what share of them is noise (0 to 1).
+
+    ``writer`` words all articles; where it is empty, all writers that there are take turns.
+    """
 
     rows: int
     seed: int = 0
     noise: float = 0.12
+    writer: str = ""
 
 
 def parse_spec(text: str) -> Spec:
     """The Spec that ``--input`` gives for this benchmark; UserError when it can't be read.
 
     >>> parse_spec("rows=20000,seed=7")
-    Spec(rows=20000, seed=7, noise=0.12)
+    Spec(rows=20000, seed=7, noise=0.12, writer='')
     """
-    types = {"rows": int, "seed": int, "noise": float}
+    types = {"rows": int, "seed": int, "noise": float, "writer": str}
     example = "write it like rows=20000,seed=7,noise=0.12"
     values: dict[str, Any] = {}
     for part in text.split(","):
@@ -125,6 +132,8 @@ def parse_spec(text: str) -> Spec:
         raise UserError(f"synthetic spec {text!r}: rows must be at most {MOST_ROWS:,}: {example}")
     if not 0 <= values.get("noise", 0) <= 1:
         raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
+    if "writer" in values:
+        writer(values["writer"])
     return Spec(**values)
 
 
@@ -140,11 +149,12 @@ def generate(
     ['synthetic-validation-1-199', 'synthetic-validation-1-200']
     """
     stop = spec.rows if stop is None else min(stop, spec.rows)
+    write = partial(write_article, [writer(name) for name in (spec.writer and [spec.writer]) or writers()])
     block = None
     for i in range(start, stop):
         if i // BLOCK != block:
             block = i // BLOCK
-            world = make_world(Random(f"{spec.seed}:{split}:{block}"), write_article)
+            world = make_world(Random(f"{spec.seed}:{split}:{block}"), write)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
         truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"

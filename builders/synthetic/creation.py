@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from builders.synthetic.people import CREATORS, add_people, add_person, hatnote
+from builders.synthetic.people import CREATORS, add_people, add_person
 from builders.synthetic.places import add_organisations, add_places, add_town
 from builders.synthetic.works import add_work, add_works
 from builders.synthetic.world import Article, Entity, Value, World, one, start_year, text_of
@@ -76,7 +76,7 @@ def _namesake(world: World, p: Entity, occupation: str) -> None:
         other.name, p.title = base, f"{base} ({p.occupation})"
         other.title = f"{base} ({other.occupation})"
         if rng.random() < 0.4:
-            p.asides.append(hatnote(rng, other))
+            p.asides.append(("apart hatnote", {"other": other}))
     p.alikes.append((mode, other))
 
 

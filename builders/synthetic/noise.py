@@ -15,9 +15,9 @@ from builders.synthetic.draft import (
     walk,
     winner,
 )
-from builders.synthetic.people import CREATORS, hatnote
-from builders.synthetic.wording import BESIDE
+from builders.synthetic.people import CREATORS
 from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
+from builders.synthetic.writers import BESIDE, spellings
 
 _FUNCTIONAL = {
     "place of birth", "place of death", "date of birth", "date of death", "place of burial",
@@ -95,7 +95,9 @@ def _names_any(text: str, value: Value) -> bool:
     """Whether the text has the value's name or demonym, or a date's year, in it."""
     if not isinstance(value, Entity):
         return str(order_of(value)[0]) in text
-    return value.name in text or bool(value.demonym and value.demonym in text)
+    # A town may be named with its region, in this or that way.
+    name = value.name.partition(", ")[0] if value.kind == "town" else value.name
+    return name in text or bool(value.demonym and value.demonym in text)
 
 
 def _missing_evidence(draft: Draft) -> bool:
@@ -115,20 +117,12 @@ def _external_knowledge(draft: Draft) -> bool:
     if not options:
         return False
     link = one(draft.rng, options)
-    templates = BESIDE[link.relation]
-    if link.head.kind == "person" and link.relation == "record label":
-        templates = BESIDE["record label of a person"]
     if not _withhold(draft, link):
         return False
     head, draft.articles = link.head, {}
-    dead = order_of(head.facts["date of death"][0])[0] if "date of death" in head.facts else 2000
-    year = min(start_year(head) + 25 + int(draft.rng.random() * 20), dead - 1)
-    she = head.female
-    draft.alter(head).incidents.append(
-        one(draft.rng, templates).format(
-            x=text_of(link.tail), S=head.short, He="She" if she else "He", yr=year
-        )
-    )
+    of_a_person = head.kind == "person" and link.relation == "record label"
+    key = f"beside {link.relation}{' of a person' if of_a_person else ''}"
+    draft.alter(head).incidents.append((key, {"other": link.tail}))
     return True
 
 
@@ -143,10 +137,7 @@ def _wrong_answer(draft: Draft) -> bool:
         return False
     wrong = _another(draft, last.tail)
     texts = " ".join(s for e in draft.gold for s in draft.article(e).sentences)
-    names = [text_of(wrong)]
-    if isinstance(wrong, Entity) and wrong.demonym:
-        names.append(wrong.demonym)
-    if any(name in texts for name in names) or text_of(wrong) == text_of(last.tail):
+    if any(name in texts for name in spellings(wrong)) or text_of(wrong) == text_of(last.tail):
         return False
     as_demonym = isinstance(last.tail, Entity) and last.said == last.tail.demonym
     draft.answer = say(wrong, as_demonym)
@@ -230,12 +221,9 @@ def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, other: Entity
     elif mode == "profession":
         # A credit tells the trade of whom it means; a marriage or a birth doesn't.
         if link.relation in CREATORS and rng.random() < 0.6:
-            draft.alter(other).asides.append(hatnote(rng, true))
+            draft.alter(other).asides.append(("apart hatnote", {"other": true}))
         else:
-            draft.alter(link.head).asides.append(
-                f"The {true.occupation} {true.name} is not to be confused with the"
-                f" {other.occupation} of the same name."
-            )
+            draft.alter(link.head).asides.append(("apart remark", {"meant": true, "other": other}))
 
 
 def _settle(draft: Draft) -> bool:

@@ -94,7 +94,7 @@ def _distractors(draft: Draft) -> list[Entity]:
         if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
             return
         # A town that the gapped article names would tell the country that it doesn't.
-        if gap and gap.head is not e and _names(gap.head, e) and _names(e, gap.tail):
+        if gap and e.key in draft.article(gap.head).mentions and _names(e, gap.tail):
             return
         # A border, told from the other side, would be a second answer.
         apart = everything if e.kind == "country" else core

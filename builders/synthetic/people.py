@@ -1,7 +1,5 @@
 """People: their dates, places, careers and families."""
 
-from random import Random
-
 from builders.synthetic.world import Entity, World, one, start_year
 
 SURNAMES = ("in", "ard", "ett", "moor", "vell", "quist", "ov", "ander", "esk", "ane", "igo", "uhl")
@@ -127,14 +125,3 @@ def _parents(world: World, p: Entity) -> None:
     if rng.random() < 0.5 and "mother" in p.facts:
         elder = add_person(world, "surgeon", year - 60 - int(rng.random() * 10), False)
         mother.facts["father"] = [elder]
-
-
-def hatnote(rng: Random, other: Entity) -> str:
-    """The line that tells an article's subject apart from its namesake ``other``."""
-    return one(
-        rng,
-        (
-            f"Not to be confused with the {other.occupation} {other.name}.",
-            f"For the {other.occupation} of the same name, see {other.title}.",
-        ),
-    )

@@ -1,4 +1,4 @@
-"""The wording tables: the YAML files beside this one, each explained there."""
+"""How questions are worded: the YAML file beside this one, explained there."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,6 @@ def _load(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load((Path(__file__).parent / name).read_text(encoding="utf-8"), loader)
 
-
-PROSE: dict[str, list[str]] = _load("prose.yaml")
-BESIDE: dict[str, list[str]] = _load("noise.yaml")["beside"]
 
 _QUESTIONS: dict[str, Any] = _load("questions.yaml")
 PHRASES: dict[str, str] = _QUESTIONS["phrases"]

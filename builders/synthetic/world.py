@@ -27,7 +27,8 @@ class Entity:
     """Something with an article.
 
     ``name`` is how others mention it, ``title`` heads its article, ``alikes`` are its namesakes
-    with the way to tell them apart, ``since`` stands in for the first year where no fact tells it.
+    with the way to tell them apart, ``asides`` and ``incidents`` what its article says besides its
+    facts, ``since`` stands in for the first year where no fact tells it.
     """
 
     key: int
@@ -42,12 +43,14 @@ class Entity:
     demonym: str = ""
     works: list[tuple[str, Entity]] = field(default_factory=list)
     alikes: list[tuple[str, Entity]] = field(default_factory=list)
-    asides: list[str] = field(default_factory=list)
-    incidents: list[str] = field(default_factory=list)
+    asides: list[Remark] = field(default_factory=list)
+    incidents: list[Remark] = field(default_factory=list)
     since: int = 1920
 
 
 Value = Entity | Day | str
+Remark = tuple[str, dict[str, Entity]]
+"""Which wordings of a writer's to choose from, and what they are about."""
 
 
 @dataclass(frozen=True, slots=True)

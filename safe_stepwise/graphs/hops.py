@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import TriplePattern, asked
+from safe_stepwise.language.relations import RELATIONS, TriplePattern, asked
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Hop, Passage, Question, Triple
@@ -50,14 +51,15 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
     [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
     """
     if question.decomposition:
-        return tuple(_decomposed(question))
+        titles = tuple(passage.title for passage in question.passages)
+        return _as_hops(question.decomposition, titles)
     return tuple(AnnotatedHop(triple) for triple in question.evidence)
 
 
 def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
     """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
     triple = hop.triple
-    if not hop.free:
+    if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         return ground(triple.head, triple.relation, triple.tail, passages)
     for number, passage in passages:
         if triple.passage in (None, number):
@@ -65,8 +67,13 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     return Finding("absent")
 
 
-def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
-    hops = question.decomposition
+@lru_cache(maxsize=256)
+def _as_hops(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
+    """Made once: a question's hops are looked up in each of its passages."""
+    return tuple(_decomposed(hops, titles))
+
+
+def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[AnnotatedHop]:
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
 
@@ -86,16 +93,16 @@ def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
             yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
         else:
             words = _REFERENCE.sub("…", hop.question).strip()
-            start = refers[0] if refers else _start(hop, question)
+            start = refers[0] if refers else _start(hop, titles)
             yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))
 
 
-def _start(hop: Hop, question: Question) -> str:
+def _start(hop: Hop, titles: Sequence[str]) -> str:
     """Where a hop starts that builds on no other: its passage's subject, unless that is its answer.
 
     Then what it asks stands for whatever it starts from, as where no passage is pinned.
     """
-    title = question.passages[hop.passage - 1].title if hop.passage else ""
+    title = titles[hop.passage - 1] if hop.passage else ""
     return hop.question if normal_name(title) in ("", normal_name(hop.answer)) else title
 
 
@@ -107,9 +114,10 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
         return Finding("absent")
     here = text.sentence_at(place)
     stems = {word[:5] for word in f"{clean(passage.title)} {text.clean}".split()}
-    words = [w for w in clean(hop.triple.relation).replace("?", "").split() if w not in _STOP_WORDS]
+    said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
+    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
     overlap = sum(word[:5] in stems for word in words) / max(1, len(words))
     linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
-    if hop.refers and not linked and overlap < _LEAST_OVERLAP:
+    if (hop.refers or not hop.free) and not linked and overlap < _LEAST_OVERLAP:
         return Finding("mentioned", number, here)
     return Finding("stated", number, here)

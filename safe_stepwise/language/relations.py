@@ -49,7 +49,9 @@ RELATIONS: dict[str, Relation] = {
 def cue_pattern(group: str) -> re.Pattern[str]:
     """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
     labels = _VOCABULARY["cues"][group].items()
-    return re.compile("|".join(rf"(?P<{label}>\b(?:{'|'.join(cues)})\b)" for label, cues in labels))
+    # The boundary stands before them all, so that it alone is tried within a word.
+    every = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
+    return re.compile(rf"\b(?:{every})")
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
@@ -89,12 +91,23 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words}|{not_others}{re.escape(stem)}\w{{0,5}})(?!\w)")
 
 
+def is_nation(word: str) -> bool:
+    """Whether cleaned words are a nation or demonym that the vocabulary lists.
+
+    >>> is_nation("french"), is_nation("democratic")
+    (True, False)
+    """
+    return word in _LISTED
+
+
 def same_nation(one: str, other: str) -> bool:
     """Whether two cleaned words say one nation.
 
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
     """
+    if one == other:
+        return True
     return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
 
 

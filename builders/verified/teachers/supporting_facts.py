@@ -39,7 +39,7 @@ _LONGEST_CLAUSE = 200
 _SAYS_NOTHING = word_list("stop_words") | word_list("function_words")
 _LOOSE_END = word_list("loose_ends")
 _LONG_WORD = 6
-_OPENING = re.compile(r"(?:(?! (?:in|of|at|for) |[,(]).)*", re.DOTALL)
+_OPENED = re.compile(r" (?:in|of|at|for) |[,(]")
 _COMMON = word_list("common_nouns") | word_list("sorts")
 
 
@@ -115,7 +115,7 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
     That is what stands before "in", "of", a comma: "Tourism in Oru" is about tourism. A single word
     must be a long one and stand there as it is; of several their stems do.
     """
-    words = [w for w in clean(_OPENING.match(title)[0]).split() if w not in _SAYS_NOTHING]
+    words = [w for w in clean(_OPENED.split(title)[0]).split() if w not in _SAYS_NOTHING]
     stems = [f" {word[:5]}" for word in words]
     if len(words) < 2:
         stems = [f" {word} " for word in words if len(word) > _LONG_WORD and word not in _COMMON]
@@ -148,8 +148,8 @@ def _compared_date(question: str) -> str:
 def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     """A path over the links, or why there is none, or why the answer does not follow."""
     found = _linked(question, graph)
-    doubted = doubt(question) if found.noise_type == "none" else None
-    return Proposal(found.path, *doubted) if doubted else found
+    against = doubt(question) if found.noise_type == "none" else None
+    return Proposal(found.path, *against) if against else found
 
 
 def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:

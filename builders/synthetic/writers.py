@@ -1,0 +1,262 @@
+"""Writers: who words the articles. One file a writer in ``writers/``, whose README has the format.
+
+A wording states the facts whose placeholders stand in it, so what a text says is known exactly.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any, TypeVar
+
+import yaml
+
+from builders.synthetic.world import MONTHS, Day, Entity, Value, text_of
+from safe_stepwise.errors import UserError
+
+FOLDER = Path(__file__).parent / "writers"
+
+DATES = {"date of birth", "date of death", "publication date", "inception"}
+PLACE = "located in the administrative territorial entity"
+TOLD: dict[str, tuple[str, ...]] = {
+    "person": (
+        "date of birth", "place of birth", "country of citizenship", "father", "mother", "sibling",
+        "educated at", "employer", "record label", "award received", "spouse", "child",
+        "date of death", "place of death", "place of burial",
+    ),
+    "film": (
+        "director", "producer", "cast member", "composer", "country of origin",
+        "publication date", "publication date/year",
+    ),
+    "record": (
+        "performer", "composer", "record label", "publication date", "publication date/year",
+    ),
+    "book": ("author", "country of origin", "publication date", "publication date/year"),
+    "town": (PLACE, "country"),
+    "region": ("country",),
+    "country": ("inception/year", "capital", "shares border with"),
+    "organisation": ("country", "founded by", "inception/year", "headquarters location", PLACE),
+}  # fmt: skip
+"""What an article of a kind can have to tell. ``/year``: of a date that is known by its year."""
+
+BESIDE = {
+    "director", "producer", "composer", "cast member", "performer", "author", "spouse", "father",
+    "mother", "child", "sibling", "place of birth", "place of death", "place of burial",
+    "country of citizenship", "country", "country of origin", "educated at", "employer",
+    "award received", "record label", "founded by", "headquarters location", "shares border with",
+    "capital", PLACE,
+}  # fmt: skip
+"""Relations whose two ends a sentence can name without saying it."""
+
+REMARKS: dict[str, tuple[str, ...]] = {
+    **{f"works {relation}": ("work",) for relation in ("director", "performer", "author")},
+    **{f"aside {kind}": ("near",) for kind in (
+        "person", "company", "film", "record", "book", "town", "region", "organisation", "award",
+    )},
+    "aside filler": (),
+    **{f"beside {relation}": ("other",) for relation in (*BESIDE, "record label of a person")},
+    "apart hatnote": ("other",),
+    "apart remark": ("meant", "other"),
+}  # fmt: skip
+"""Sentences that are no fact of their subject's, and the placeholders of what they are about."""
+
+WORDS = (
+    "name", "short", "kind", "trade", "year", "inhabitants", "km", "He", "he", "him", "His",
+    "his", "son", "wife", "dad", "bro", "was", "has",
+)  # fmt: skip
+NAMES = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
+         "nick": "given", "initial": "given", "middle": "middle"}  # fmt: skip
+"""Other forms of a person's name, and which of them such a person must have."""
+FORMS = ("", "who", "trade", "people", "region", "title", "year", "s", "were", "son", "brother",
+         "he", "his")  # fmt: skip
+_RARE = ("trade", "region", "year")
+LEAST = 2
+"""Wordings that each fact needs."""
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A sentence with placeholders.
+
+    ``fields`` are its placeholders as (placeholder, what it is of, form), ``needs`` what an article
+    must still have to tell for it to fit, ``tells`` the facts that it states.
+    """
+
+    text: str
+    fields: tuple[tuple[str, str, str], ...]
+    needs: frozenset[str]
+    tells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One author's wordings by kind of article, each as often as it states facts."""
+
+    name: str
+    dates: tuple[str, str]
+    place: str
+    openings: Mapping[str, list[Wording]]
+    facts: Mapping[str, Mapping[str, list[Wording]]]
+    remarks: Mapping[str, list[Wording]]
+
+    def day(self, day: Day) -> str:
+        """A day as this author writes it."""
+        month = MONTHS[day.month - 1]
+        last = 0 if 10 < day.day < 20 else day.day % 10
+        return self.dates[day.month_first].format(
+            day=day.day, month=month, mon=month[:3], mm=f"{day.month:02}", dd=f"{day.day:02}",
+            th=f"{day.day}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}", year=day.year,
+        )  # fmt: skip
+
+    def town(self, name: str) -> str:
+        """A town's name; one that is told with its region as this author tells it."""
+        town, comma, region = name.partition(", ")
+        return self.place.format(town=town, region=region) if comma else name
+
+
+def names() -> list[str]:
+    """The writers that there are, each a file."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+@cache
+def writer(name: str) -> Writer:
+    """The writer of that name; UserError when there is none or the file isn't complete."""
+    if name not in names():
+        raise UserError(f"no synthetic writer {name!r}: choose from {', '.join(names())}")
+    return read_writer(FOLDER / f"{name}.yaml")
+
+
+def spellings(value: Value) -> list[str]:
+    """Every way in which a text may write a value."""
+    if isinstance(value, Day):
+        return [writer(name).day(value) for name in names()]
+    demonym = value.demonym if isinstance(value, Entity) else ""
+    return [text_of(value), *([demonym] if demonym else [])]
+
+
+def read_writer(file: Path) -> Writer:
+    """The writer in a file; UserError, one line that names the place, when something is amiss."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        found = yaml.load(file.read_text(encoding="utf-8"), loader)
+        return _Reading(file.stem, found).writer()
+    except yaml.YAMLError as error:
+        what = " ".join(str(error).split())
+        raise UserError(f"writer {file}: not YAML: {what}") from error
+    except _Amiss as error:
+        raise UserError(f"writer {file}: {error}; writers/README.md has the format") from error
+
+
+class _Amiss(Exception):
+    pass
+
+
+class _Reading:
+    """A writer's file as it is read and checked."""
+
+    def __init__(self, name: str, found: Any) -> None:
+        self.name = name
+        _keys("the file", found, ("dates", "place", "opening", "facts", "remarks"), ("parts",))
+        self.found = found
+        parts: dict[str, Any] = found.get("parts", {})
+        if taken := [key for key in parts if key in _PLACEHOLDERS]:
+            raise _Amiss(f"parts: {taken[0]!r} is the name of a placeholder")
+        self.parts = {f"{{{key}}}": _texts(f"parts {key}", said) for key, said in parts.items()}
+
+    def writer(self) -> Writer:
+        found = self.found
+        for section, known in (("opening", TOLD), ("facts", TOLD), ("remarks", REMARKS)):
+            _keys(section, found[section], known)
+        first, second = dates = _texts("dates", found["dates"]) * (3 - len(found["dates"]))
+        if not all("{year}" in form for form in dates):
+            raise _Amiss("dates: each way of writing a day needs {year}")
+        if not all(part in found["place"] for part in ("{town}", "{region}")):
+            raise _Amiss("place needs {town} and {region}")
+        return Writer(
+            self.name, (first, second), found["place"],
+            {kind: self._opening(kind) for kind in TOLD},
+            {kind: self._facts(kind) for kind in TOLD},
+            {key: self._remarks(key) for key in REMARKS},
+        )  # fmt: skip
+
+    def _opening(self, kind: str) -> list[Wording]:
+        made = self._wordings(f"opening {kind}", self.found["opening"][kind], TOLD[kind])
+        if all(each.needs for each in made):
+            raise _Amiss(f"opening {kind}: no wording does without a fact")
+        return _by_chance(made)
+
+    def _facts(self, kind: str) -> dict[str, list[Wording]]:
+        made = self._wordings(f"facts {kind}", self.found["facts"][kind], TOLD[kind])
+        order = dict.fromkeys(key for each in made for key in each.tells)
+        for key in TOLD[kind]:
+            if sum(each.needs == {key} for each in made) < LEAST:
+                raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
+        return {key: _by_chance([one for one in made if key in one.tells]) for key in order}
+
+    def _remarks(self, key: str) -> list[Wording]:
+        made = self._wordings(key, self.found["remarks"][key], REMARKS[key])
+        for each in made:
+            if key.startswith(("beside", "works")) and not _SUBJECTS & {of for _, of, _ in each.fields}:
+                raise _Amiss(f"remarks {key}: {each.text!r} lacks {{{REMARKS[key][0]}}}")
+        return made
+
+    def _wordings(self, where: str, said: Any, about: Iterable[str]) -> list[Wording]:
+        known = {key.partition("/")[0] for key in about}
+        texts = [text for each in _texts(where, said) for text in self._without_parts(each)]
+        return [_wording(where, text, known) for text in texts]
+
+    def _without_parts(self, text: str) -> Iterable[str]:
+        """The text with each choice of its parts."""
+        part = next((part for part in self.parts if part in text), None)
+        if part is None:
+            return [text]
+        chosen = (text.replace(part, each, 1) for each in self.parts[part])
+        return [each for one in chosen for each in self._without_parts(one)]
+
+
+def _by_chance(wordings: list[Wording]) -> list[Wording]:
+    """Each as often as it shall be drawn: authors like to say several things at once."""
+    return [each for each in wordings for _ in range(max(1, len(each.tells) ** 2))]
+
+
+def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> None:
+    if not isinstance(found, dict):
+        raise _Amiss(f"{where} is no mapping")
+    if missing := [key for key in needed if key not in found]:
+        raise _Amiss(f"{where} lacks {missing[0]!r} ({len(missing)} missing)")
+    if unknown := [key for key in found if key not in {*needed, *allowed}]:
+        raise _Amiss(f"{where} has an unknown {unknown[0]!r}")
+
+
+def _texts(where: str, said: Any) -> list[str]:
+    if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
+        raise _Amiss(f"{where} is no list of wordings")
+    return said
+
+
+def _wording(where: str, text: str, known: set[str]) -> Wording:
+    try:
+        placeholders = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
+    except ValueError as error:
+        raise _Amiss(f"{where}: {text!r}: {error}") from error
+    fields, needs, tells = [], set[str](), dict[str, None]()
+    for field in placeholders:
+        of, _, form = field.partition("/")
+        fields.append((field, of, form))
+        if of in known and form in FORMS:
+            if of not in _SUBJECTS:
+                needs.add(field if form in _RARE else of)
+                tells[field if form == "year" else of] = None
+        elif field in NAMES:
+            needs.add(NAMES[field])
+        elif field not in WORDS:
+            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{field}}}")
+    return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
+
+
+_SUBJECTS = {name for names in REMARKS.values() for name in names}
+_PLACEHOLDERS = {*WORDS, *NAMES, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
