@@ -50,8 +50,10 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
         return tuple(_description(question, number, passage))
     text = read(passage)
     others = [other for n, other in question.gold if n != number]
-    found = [*_named(passage, number, [other.title for other in others])]
-    found += _named_in_part(passage, text, number, [other.title for other in others])
+    # A passage that names itself names no namesake: the album and the band "Dune Rain".
+    own = normal_name(passage.title)
+    linked = [other.title for other in others if normal_name(other.title) != own]
+    found = [*_named(passage, number, linked), *_named_in_part(passage, text, number, linked)]
     if not is_about(text, question.answer):
         found += _named(passage, number, [question.answer])
     titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
@@ -164,7 +166,9 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
     paths = {title: graph.path([title], goal) for title in titles}
-    lost = [t for t, path in paths.items() if path is None and not graph.same(t, goal)]
+    reached = [t for t, path in paths.items() if path is not None or graph.same(t, goal)]
+    # Namesakes (the album and the band "Dune Rain") are joined by their name, which is no triple.
+    lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
     if not subjects and goal not in graph:
         why = f"The answer “{goal}” was not found in the gold passages."
         return Proposal((), "missing_evidence", why, 0.6)

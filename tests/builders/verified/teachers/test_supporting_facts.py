@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,38 @@ def test_a_common_noun_of_a_title_links_nothing() -> None:
     play = Passage("Cold Oru", ("Cold Oru is a play about a River.",), True)
     found = label("Which club played Cold Oru?", "Marn River Club", play, club)
     assert found.noise_type == "missing_evidence"
+
+
+@pytest.mark.parametrize(
+    ("title", "told", "expected"),
+    [
+        ("Political correctness", "Some called it politically correct.", "none"),
+        ("Political correctness", "It was political. Some called it right.", "missing_evidence"),
+        ("Tourism in Marn", "It was built for tourism.", "none"),
+        ("Tourism in Marn", "It was built for tourists.", "missing_evidence"),
+        ("River of Marn", "It is a play about a river.", "missing_evidence"),
+    ],
+)
+def test_linked_by_a_title_in_other_words(title: str, told: str, expected: str) -> None:
+    play = Passage("Cold Oru", tuple(re.split(r"(?<=\.) ", told)), True)
+    other = Passage(title, ("This came up in 1901.",), True)
+    assert label("When did that come up?", "1901", play, other).noise_type == expected
+
+
+def test_namesakes_are_joined_by_their_name_and_by_no_triple() -> None:
+    album = Passage("Dune Rain (album)", ("Dune Rain is the first album by Dune Rain.",), True)
+    band = Passage("Dune Rain (band)", ("Dune Rain is a band from Oru Marsh.",), True)
+    found = label("Whence is the band of the album Dune Rain?", "Oru Marsh", album, band)
+    assert found.noise_type == "none"
+    assert [(t.head, t.relation) for t in found.reasoning_path] == [
+        ("Dune Rain (band)", "band from")
+    ]
+
+
+def test_a_question_that_its_answer_does_not_fit() -> None:
+    found = label("Who directed the film of Ors Velt?", "Ors Velt", DUNE, ORS)
+    assert (found.noise_type, found.confidence) == ("wrong_answer", 0.6)
+    assert found.reasoning_path
 
 
 def test_every_triple_says_where_it_stands_and_none_is_about_itself() -> None:
