@@ -31,14 +31,26 @@ _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?:
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
 _PLACED = re.compile(
-    r"(?: \([^()]*\))?(?: ,)?(?:"
+    r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
     r"(?: (?:is|was|became|would be))?(?: the \w+)? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
     r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
     r"| until (?:his|her|their)) "
 )
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_LEADS = {
+    f"{lead}{word}{article}".strip()
+    for lead in ("", "it was ")
+    for word in ("", "in", "on", "at", "from")
+    for article in ("", " the", " the town of", " the city of", " the village of")
+}
+_EVENTS = ("birth", "death", "burial")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
+_ANOTHER_WORK = re.compile(
+    r"\b(?:based (?:up)?on|inspired by|adapted from|adaptation of|compared (?:with|to)|remake of"
+    r"|(?:sequel|prequel|tribute) to|dedicated to|similar to|reminiscent of|parody of)\b"
+    r"(?!.*\b(?:and|it|which|, (?:directed|written|produced|starring))\b)"
+)
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
 _LED = re.compile(
@@ -116,7 +128,15 @@ def governing_cues(
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
     before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
     following = cues_between(text, group, end, min(high, end + _SENTENCE))
-    after = next((cue for cue in following if cue.label not in _WEAK), None)
+    after = next(
+        (
+            cue
+            for cue in following
+            if cue.label not in _WEAK
+            and (group != "place" or _is_outside(text, end, cue.start))
+        ),
+        None,
+    )
     if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
     if group == "place":
@@ -139,17 +159,36 @@ def _placed(
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
     led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
-    telling = [cue for cue in before if cue.label != "preposition"]
+    telling = [cue for cue in before if cue.label not in _WEAK]
     back = start - telling[-1].end if telling else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
     labels = _with_coordinated(text, telling) if back <= REACH else frozenset[str]()
-    return labels | {"preposition"} if led else labels
+    return labels.union(_WEAK) if led else labels
+
+
+def _is_outside(text: str, end: int, start: int) -> bool:
+    """Whether no bracket opens after one offset that is still open at another."""
+    return text.count("(", end, start) <= text.count(")", end, start)
+
+
+def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
+    """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
+    between = text[end : cue.start]
+    if text.startswith(" there", cue.end):
+        return True
+    if text[end - 1].isdigit():
+        later = any(char.isdigit() for char in between)
+        return cue.label in _EVENTS and not later and len(between) <= REACH // 2
+    if _OWN_PLACE.match(text, cue.end):
+        return False
+    told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
+    return bool(told) or (cue.label in _EVENTS and len(between) <= 2)
 
 
 def _opens(text: str, low: int, start: int) -> bool:
     """Whether a span opens its sentence, be it behind "in"."""
-    return text[low:start].strip() in ("", "in", "on", "at", "from", "it was in", "it was at")
+    return text[low:start].strip() in _LEADS
 
 
 def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
@@ -170,18 +209,14 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     if " and " in between or " but " in between or passive:
         return False
     if group == "life":
-        dated = text[end - 1].isdigit()
-        if not dated and _OWN_PLACE.match(text, cue.end):
-            return False
-        told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
-        return bool(told) or len(between) <= 2
-    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
-    if _PASSIVE.fullmatch(said) and no_object:
-        return False
+        return _is_told_of(text, end, cue, opens=opens)
     if group == "place":
         return len(between) <= REACH // 2 and (
             cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
         )
+    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
+    if _PASSIVE.fullmatch(said) and no_object:
+        return False
     return len(between) <= 40
 
 

@@ -14,10 +14,16 @@ from typing import Literal, get_args
 
 from safe_stepwise.language.cues import cues_between, governing_cues
 from safe_stepwise.language.kin import ROLES, TURNED, roles_of
-from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, word_spans
+from safe_stepwise.language.mentions import (
+    is_about,
+    mentioned_within,
+    mentions,
+    mentions_subject,
+    word_spans,
+)
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.relations import RELATIONS, Relation, is_nation, nation_pattern
-from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, former_names, normal_name
+from safe_stepwise.language.relations import RELATIONS, Relation, is_country, is_nation, nation_pattern
+from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -283,10 +289,13 @@ _NATIONALITY = re.compile(
 )
 # "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
-_THERE = re.compile(r"(?:\b(?:in|of|from)(?: the| \w+)?|,) $")
+_THERE = re.compile(r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\() $")
 _BORN_OR_CITIZEN = re.compile(
     r"\b(?:born|native|citizen\w*|national\w*|nationality|subject) (?:\w+ ){0,3}$"
 )
+
+
+_OF_WHICH = re.compile(r"(?: ,)? of which (?:\w+ ){1,5}(?:citizen|national|native)\b")
 
 
 def _national(
@@ -297,8 +306,7 @@ def _national(
     An adjective that qualifies something else, or a noun, says it loosely, and not at all where
     the nation is only visited, bordered, or in the name of something.
     """
-    nation = clean(tail)
-    for match in nation_pattern(nation).finditer(text.clean):
+    for match in nation_pattern(clean(tail)).finditer(text.clean):
         start, end = match.span()
         low, high = text.sentence_span(start)
         here = text.sentence_at(start)
@@ -307,35 +315,38 @@ def _national(
                 said = any(
                     end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
                     for first, _ in mentions(text, head)
-                ) or (_is_name(match[0], nation) and relation.name == "country")
+                ) or (is_country(match[0]) and relation.name == "country")
                 yield Finding("stated" if said else "together", None, here)
             continue
-        if _is_adjective(text.clean, start, end) or _BORN_OR_CITIZEN.search(
-            text.clean, max(low, start - _LEAD), start
+        if (
+            _is_adjective(text.clean, start, end)
+            or _BORN_OR_CITIZEN.search(text.clean, max(low, start - _LEAD), start)
+            or _OF_WHICH.match(text.clean, end)
         ):
             yield Finding("stated", None, here)
-        elif _is_contact(relation, text.clean, start, end, low, nation):
+        elif here == 0 and relation.name == "country" and is_country(match[0]):
+            yield Finding("stated", None, here, loose=True)
+        elif _is_contact(relation, text.clean, start, end, low):
             yield Finding("together", None, here)
+        elif not is_country(match[0]):
+            yield Finding("stated", None, here, loose=True)
         else:
-            there = relation.name == "country" and _THERE.search(text.clean, low, start)
-            yield Finding("stated", None, here, loose=not there)
+            there = _THERE.search(text.clean, low, start)
+            cues = cues_between(text.clean, relation.group, low, start)
+            known = here == 0 or any(cue.label == "origin" for cue in cues)
+            said = there and (known or there[0].startswith("of"))
+            loose = relation.name != "country"
+            yield Finding("stated" if said else "together", None, here, loose=loose)
 
 
-def _is_name(matched: str, nation: str) -> bool:
-    """Whether words are a nation's name, not an adjective made of it."""
-    return matched == nation or matched == former_names(nation)
-
-
-def _is_contact(
-    relation: Relation, text: str, start: int, end: int, low: int, nation: str
-) -> bool:
+def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:
     """Whether a nation is only what its sentence's subject had to do with."""
     cues = cues_between(text, relation.group, low, start)
     nearest = cues[-1] if cues and cues[-1].label == "contact" else None
     led = _LED.search(text, max(0, start - _LEAD), start) or (
         nearest is not None and nearest.end + 1 == start
     )
-    if led or _is_name(text[start:end], nation):
+    if led or is_country(text[start:end]):
         return any(cue.label == "contact" for cue in cues)
     return False
 
@@ -373,7 +384,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
         for run in dict.fromkeys(_RUN.findall(sentence)):
             place = clean(run)
             opens = place.split()[:1]
-            if opens == first or opens[0] in _NO_PLACE or is_about(text, run):
+            if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
             if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
                 yield Finding("other", None, number, run)
@@ -392,5 +403,5 @@ def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> boo
 
 def _same_sort(tail: str, place: str) -> bool:
     """Whether two places can be values of one relation: a country contradicts no province."""
-    division = _DIVISIONS.intersection(clean(tail).split()[-1:])
-    return not division or bool(_DIVISIONS.intersection(place.split()))
+    one, other = (bool(_DIVISIONS.intersection(p.split()[-1:])) for p in (clean(tail), place))
+    return one == other

@@ -159,7 +159,7 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     owned = any(earlier.end <= low and high <= last.start for low, high in owners)
     weds = text.startswith("marr", last.start)
     if role == "spouse" and not weds and _AND_HIS.fullmatch(between):
-        if owned:
+        if owned or earlier.label == "spouse":
             return frozenset((role,))
         return frozenset(("parent",) if earlier.label == "child_of" else ("other",))
     if not _SUBJECT_AGAIN.search(between) and _CHAINED.fullmatch(between) and not owned:

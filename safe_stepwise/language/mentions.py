@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import dropwhile
 
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.text import as_date, normal_name, other_names
+from safe_stepwise.language.text import as_date, has_words, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -173,6 +173,8 @@ def is_about(text: Text, name: str) -> bool:
     True
     """
     title, wanted = normal_name(text.title), normal_name(name)
+    if wanted and wanted == normal_name(text.title.partition(",")[0]):
+        return True
     if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
         return False
     if title == wanted:
@@ -185,6 +187,11 @@ def is_about(text: Text, name: str) -> bool:
     if a and b and within and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
         return True
     return any(_names_subject(text.clean, *span) for span in _spans(text.clean, name, 0, _LEAD))
+
+
+def mentions_subject(text: Text, name: str) -> bool:
+    """Whether a name calls a passage's subject, in full or by a part of its title."""
+    return is_about(text, name) or has_words(normal_name(text.title), normal_name(name))
 
 
 def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dict[str, str]:
@@ -225,7 +232,7 @@ _NAMING = re.compile(
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
 _LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
-_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b")
+_PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
 # "born Oru , 3 May 1901" says where; a name at birth has two words or more.
 _BORN_WHERE = re.compile(r"born (\w+) (?:,|--|in|at|on|\d)")
 

@@ -30,7 +30,7 @@ _EXTENSION = re.compile(
     r" (?:, )?(the elder|the younger|senior|junior|sr|jr|[ivx]+|[b-dfghj-npqrt-xz])(?= (?!\w\b)|$)"
 )
 _DIVISIONS = word_list("divisions")
-_REGION = re.compile(rf" , ((?:\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
+_REGION = re.compile(rf" [,(] ((?:(?!\d)\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
 _NOT_A_REGION = word_list("not_a_region")
 _BIRTH_YEAR = re.compile(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b")
 _DEATH_YEAR = re.compile(r"\bdied [^()]{0,60}?(\d{4})\b")
@@ -106,8 +106,8 @@ def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
 
 def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     known = RELATIONS.get(relation)
-    base, comma, region = clean(subject.title).partition(" , ")
-    if known is None or known.kind != "place" or not comma:
+    base, parted, region = re.sub(r" \($|(?<= )\((?= )", ",", clean(subject.title)).partition(" , ")
+    if known is None or known.kind != "place" or not parted:
         return ""
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end)

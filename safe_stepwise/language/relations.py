@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from safe_stepwise.language.text import former_names
-from safe_stepwise.language.vocabulary import load
+from safe_stepwise.language.vocabulary import load, word_list
 
 ValueKind = Literal["date", "place", "nation", "name"]
 
@@ -59,6 +59,7 @@ _STATE = re.compile(
     r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+"
 )
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
+_COUNTRIES = word_list("countries")
 _LONGEST_NATION = 200
 """Characters; what is longer is none, and stands but for itself."""
 _LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
@@ -98,6 +99,17 @@ def is_nation(word: str) -> bool:
     (True, False)
     """
     return word in _LISTED
+
+
+def is_country(word: str) -> bool:
+    """Whether cleaned words name a country rather than its people or language.
+
+    >>> is_country("kelvia"), is_country("kelvian"), is_country("french"), is_country("u s")
+    (True, False, False, True)
+    """
+    if word in _NATIONS or word in _COUNTRIES or word.endswith("stan"):
+        return True
+    return word != former_names(word) or not (_DEMONYM.search(word) or word in _LISTED)
 
 
 def same_nation(one: str, other: str) -> bool:
