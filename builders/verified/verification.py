@@ -7,13 +7,14 @@ needs.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
 from safe_stepwise.graphs.comparisons import compared, is_comparison
-from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, same_nation
@@ -31,7 +32,11 @@ async def verify(question: Question, teacher: Teacher) -> Label:
         proposal = await teacher.propose(question, graph)
     except TeacherError as error:
         return Label("unparsed", f"The teacher failed: {error}", (), (), teacher.name, 0.0)
+    proposal = replace(proposal, path=without_loops(proposal.path, question))
     noise_type, explanation = validate(question, graph, proposal)
+    for loop in filter(_is_loop, proposal.path):
+        link = f"“{loop.head} – {loop.relation} – {loop.tail}”"
+        explanation += f" The benchmark itself annotates {link}."
     sure = 0.0 if noise_type == "unparsed" else proposal.confidence
     return Label(noise_type, explanation, proposal.path, graph.triples, teacher.name, sure)
 
@@ -67,8 +72,27 @@ async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
     for one in found:
         if isinstance(one, BaseException):
             raise one
-        triples += one
+        triples += without_loops(one, question)
     return KnowledgeGraph(triples, await teacher.resolve(question, triples))
+
+
+def without_loops(triples: Iterable[Triple], question: Question) -> tuple[Triple, ...]:
+    """Triples without those that lead from a thing to itself, unless the benchmark annotates it.
+
+    >>> without_loops([Triple("The Oru", "is", "oru"), Triple("Oru", "country", "Kelvia")],
+    ...               Question("q", "b", "train", "Where is Oru?", "Kelvia"))
+    (Triple(head='Oru', relation='country', tail='Kelvia', passage=None, sentence=None),)
+    """
+    return tuple(t for t in triples if not _is_loop(t) or _is_annotated(t, question))
+
+
+def _is_loop(triple: Triple) -> bool:
+    return entity_key(triple.head) == entity_key(triple.tail)
+
+
+def _is_annotated(triple: Triple, question: Question) -> bool:
+    named = ((t.head, t.tail) for hop in annotated_hops(question) for t in hop.triples)
+    return (triple.head, triple.tail) in named
 
 
 async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Triple, ...]:

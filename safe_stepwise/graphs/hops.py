@@ -9,6 +9,7 @@ from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, TriplePattern, asked
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Hop, Passage, Question, Triple
 
@@ -91,10 +92,18 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[Anno
             ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
             yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
         else:
-            title = titles[hop.passage - 1] if hop.passage else hop.question
             words = _REFERENCE.sub("…", hop.question).strip()
-            start = refers[0] if refers else title
+            start = refers[0] if refers else _start(hop, titles)
             yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))
+
+
+def _start(hop: Hop, titles: Sequence[str]) -> str:
+    """Where a hop starts that builds on no other: its passage's subject, unless that is its answer.
+
+    Then what it asks stands for whatever it starts from, as where no passage is pinned.
+    """
+    title = titles[hop.passage - 1] if hop.passage else ""
+    return hop.question if normal_name(title) in ("", normal_name(hop.answer)) else title
 
 
 def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:

@@ -164,6 +164,22 @@ def test_another_spelling_of_a_stated_triple_is_accepted() -> None:
     assert judge(Scripted({1: (T1,), 2: (stated,)}, (T1, T2))).noise_type == "none"
 
 
+LOOP = Triple("Dune Rain", "director", "the Dune Rain", 1, 0)
+
+
+def test_a_triple_from_a_thing_to_itself_is_left_out() -> None:
+    found = judge(Scripted({1: (LOOP, T1), 2: (T2,)}, (LOOP, T1, T2)))
+    assert found.noise_type == "none"
+    assert found.reasoning_path == found.knowledge_graph == (T1, T2)
+
+
+def test_a_triple_from_a_thing_to_itself_that_is_annotated_is_kept_and_said() -> None:
+    annotated = replace(CHAIN, evidence=(LOOP, T1, T2))
+    found = judge(Scripted({1: (LOOP, T1), 2: (T2,)}, (LOOP, T1, T2)), annotated)
+    assert found.reasoning_path == (LOOP, T1, T2)
+    assert "itself annotates “Dune Rain – director – the Dune Rain”" in found.explanation
+
+
 def test_an_empty_path_proves_nothing() -> None:
     found = judge(Scripted({1: (T1,), 2: (T2,)}, ()))
     assert found.noise_type == "missing_evidence"

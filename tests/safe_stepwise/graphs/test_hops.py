@@ -102,6 +102,12 @@ def test_a_free_hop_starts_at_its_passage() -> None:
     assert unpinned.triple.passage is None
 
 
+def test_a_free_hop_does_not_start_at_its_own_answer() -> None:
+    (hop,) = annotated_hops(decomposed(("Which house is famous?", "the Reed House", 1)))
+    assert hop.triple.head == "Which house is famous?"
+    assert (hop.triple.tail, hop.triple.passage) == ("the Reed House", 1)
+
+
 @given(
     st.lists(
         st.tuples(

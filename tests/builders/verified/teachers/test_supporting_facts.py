@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.supporting_facts import led_to
 from builders.verified.verification import verify
+from safe_stepwise.checking.plans import NAMES
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Label, Passage, Question, SupportingFact
 
 DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
@@ -80,6 +84,38 @@ def test_a_common_noun_of_a_title_links_nothing() -> None:
     assert found.noise_type == "missing_evidence"
 
 
+@pytest.mark.parametrize(
+    ("title", "told", "expected"),
+    [
+        ("Political correctness", "Some called it politically correct.", "none"),
+        ("Political correctness", "It was political. Some called it right.", "missing_evidence"),
+        ("Tourism in Marn", "It was built for tourism.", "none"),
+        ("Tourism in Marn", "It was built for tourists.", "missing_evidence"),
+        ("River of Marn", "It is a play about a river.", "missing_evidence"),
+    ],
+)
+def test_linked_by_a_title_in_other_words(title: str, told: str, expected: str) -> None:
+    play = Passage("Cold Oru", tuple(re.split(r"(?<=\.) ", told)), True)
+    other = Passage(title, ("This came up in 1901.",), True)
+    assert label("When did that come up?", "1901", play, other).noise_type == expected
+
+
+def test_namesakes_are_joined_by_their_name_and_by_no_triple() -> None:
+    album = Passage("Dune Rain (album)", ("Dune Rain is the first album by Dune Rain.",), True)
+    band = Passage("Dune Rain (band)", ("Dune Rain is a band from Oru Marsh.",), True)
+    found = label("Whence is the band of the album Dune Rain?", "Oru Marsh", album, band)
+    assert found.noise_type == "none"
+    assert [(t.head, t.relation) for t in found.reasoning_path] == [
+        ("Dune Rain (band)", "band from")
+    ]
+
+
+def test_a_question_that_its_answer_does_not_fit() -> None:
+    found = label("Who directed the film of Ors Velt?", "Ors Velt", DUNE, ORS)
+    assert (found.noise_type, found.confidence) == ("wrong_answer", 0.6)
+    assert found.reasoning_path
+
+
 def test_every_triple_says_where_it_stands_and_none_is_about_itself() -> None:
     found = label("Which singer sang where Ors Velt was born?", "Ila Dell", ORS, ILA)
     assert all(t.passage and t.sentence is not None for t in found.knowledge_graph)
@@ -100,6 +136,47 @@ def test_no_gold_passage() -> None:
     )  # fmt: skip
     found = asyncio.run(verify(question, AnnotationsTeacher()))
     assert found.noise_type == "missing_evidence"
+
+
+# What leads to a name
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("It was directed by Ors Velt.", "directed by"),
+        ("It is the first play that the young painter Ors Velt wrote.", "young painter"),
+        ('A talk show was named after the song "Ors Velt".', "named after the song"),
+        ("He sang (with Ors Velt) for years.", "names"),
+        ("He met Ila Dell and Ors Velt.", "names"),
+        ("In the house of the Ors Velt Club he sang.", "house of"),
+        ("Ors Velt was a painter.", "names"),
+        ("Critics took it for Velt's best.", "took it for"),
+        ("It was told by a Torsvelt and by no other.", "names"),
+    ],
+)
+def test_the_words_that_lead_to_a_name(sentence: str, expected: str) -> None:
+    assert led_to(sentence, "Ors Velt").lower() == expected
+
+
+WORDS = st.lists(
+    st.sampled_from("and of the by was directed Hester's role, (in he film “a 1901 du".split())
+    | st.text(max_size=8)
+)
+
+
+@given(WORDS, st.text(max_size=8) | st.sampled_from(["Ors Velt", "Velt (poet)", "Oru, Kelvia"]))
+def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(
+    before: list[str], name: str
+) -> None:
+    sentence = " ".join([*before, f"{name}."])
+    relation = led_to(sentence, name)
+    words = relation.split()
+    assert 1 <= len(words) <= 5
+    assert words[0] not in word_list("stop_words")
+    assert words[-1] not in ("and", "the")
+    if relation != NAMES:
+        assert relation in " ".join(sentence.split())
 
 
 # Comparisons
