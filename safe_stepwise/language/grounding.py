@@ -171,7 +171,7 @@ def _named(
 
 
 _REGIONS = ("located in the administrative territorial entity", "country")
-_BETWEEN_PLACES = re.compile(r"(?: ,(?: [\w'-]+){1,4})? , ")
+_BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
 
 
 def _lies_in(text: Text, head: str, start: int) -> bool:
@@ -293,9 +293,12 @@ _NATIONALITY = re.compile(
 )
 # "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
-_THERE = re.compile(r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\(|\bcountry\b[^.;]{0,60} (?:is|was)) $")
+_THERE = re.compile(
+    r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\(|\bcountry\b[^.;]{0,60} (?:is|was)"
+    r"|\b(?:origin|country|nation) :) $"
+)
 _BORN_OR_CITIZEN = re.compile(
-    r"\b(?:born|native|citizen\w*|national\w*|nationality|subject) (?:\w+ ){0,3}$"
+    r"\b(?:born|native|citizen\w*|national\w*|nationality|citizenship|subject) (?:: )?(?:\w+ ){0,3}$"
 )
 
 

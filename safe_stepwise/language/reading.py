@@ -17,6 +17,14 @@ _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
 _SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
+# "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": what reference works shorten.
+_SHORT_WORDS = {
+    "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
+    "cap": "capital", "bur": "buried", "dir": "directed by",
+}  # fmt: skip
+_SHORT = re.compile(
+    rf"(?<![\w.])(?<!\d )({'|'.join(_SHORT_WORDS)})\.:? ?(?=(?:c\. ?|ca\. ?)?\d|[(“\"]*[^\W\da-z_]|(?:at|in|on|by|the) )"
+)
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
 _NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
 _POINT = re.compile(r"\.(?=\w)")
@@ -67,6 +75,8 @@ def clean(text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
+    if "." in text:
+        text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1]] + " ", text)
     text = _DASH.sub(" ~~ ", _SPACED_HYPHEN.sub("-", text))
     text = strip_diacritics(text).replace("'S", "'s")
     text = _POSSESSIVE.sub(" 's ", text)
@@ -85,7 +95,9 @@ def read(passage: Passage) -> Text:
     Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
     one set of cues covers both ways of writing.
     """
-    parts = [_cleaned(sentence) for sentence in passage.sentences]
+    parts = [
+        _STOP.join(map(_cleaned, _INNER_STOP.split(sentence))) for sentence in passage.sentences
+    ]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     cased = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
@@ -148,6 +160,10 @@ _STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
 _ENDING = 9
 """Characters at the end of a sentence that tell whether it is closed."""
+# A stop within what a source gives as one sentence: behind a word, before a capital letter.
+_INNER_STOP = re.compile(
+    r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])"
+)
 _ABBREVIATED = re.compile(
     rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE
 )
