@@ -135,6 +135,7 @@ def governing_cues(
             cue
             for cue in following
             if cue.label not in _WEAK
+            and not text.startswith(" :", cue.end)
             and (group != "place" or _is_outside(text, end, cue.start))
         ),
         None,
@@ -180,8 +181,8 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
     if text.startswith(" there", cue.end):
         return True
     if text[end - 1].isdigit():
-        later = any(char.isdigit() for char in between)
-        return cue.label in _EVENTS and not later and len(between) <= REACH // 2
+        apart = any(char.isdigit() or char in ";)" for char in between) or " -- " in between
+        return cue.label in _EVENTS and not apart and len(between) <= REACH // 2
     if _OWN_PLACE.match(text, cue.end):
         return False
     told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))

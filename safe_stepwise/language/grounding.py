@@ -295,7 +295,7 @@ _NATIONALITY = re.compile(
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
 _THERE = re.compile(
     r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\(|\bcountry\b[^.;]{0,60} (?:is|was)"
-    r"|\b(?:origin|country|nation) :) $"
+    r"|\b(?:origin|country|nation|state|production) :) $"
 )
 _BORN_OR_CITIZEN = re.compile(
     r"\b(?:born|native|citizen\w*|national\w*|nationality|citizenship|subject) (?:: )?(?:\w+ ){0,3}$"

@@ -31,6 +31,7 @@ _EXTENSION = re.compile(
 )
 _DIVISIONS = word_list("divisions")
 _REGION = re.compile(rf" [,(] ((?:(?!\d)\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
+_IN_REGION = re.compile(rf" in ((?:(?!\d)\w+ ){{1,3}}?)(?:{'|'.join(_DIVISIONS)})\b")
 _NOT_A_REGION = word_list("not_a_region")
 _BIRTH_YEAR = re.compile(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b")
 _DEATH_YEAR = re.compile(r"\bdied [^()]{0,60}?(\d{4})\b")
@@ -110,7 +111,7 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     if known is None or known.kind != "place" or not parted:
         return ""
     for _, end in mentions(said, base):
-        match = _REGION.match(said.clean, end)
+        match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
         words = set(match[1].split()) - _DIVISIONS if match else set()
         if words and not words & _NOT_A_REGION and not words & set(region.split()):
             return f"“{base}, {match[1].strip() if match else ''}” is not “{subject.title}”"

@@ -23,7 +23,8 @@ _SHORT_WORDS = {
     "cap": "capital", "bur": "buried", "dir": "directed by",
 }  # fmt: skip
 _SHORT = re.compile(
-    rf"(?<![\w.])(?<!\d )({'|'.join(_SHORT_WORDS)})\.:? ?(?=(?:c\. ?|ca\. ?)?\d|[(“\"]*[^\W\da-z_]|(?:at|in|on|by|the) )"
+    r"(?<![\w.])(?<!\d )(b|d|m|[Ee]duc|[Ee]st|[Cc]ap|[Bb]ur|[Dd]ir)\.:? ?"
+    r"(?=(?:c\. ?|ca\. ?|\()?\d|[(“\"]*[^\W\da-z_]|(?:at|in|on|by|the) )"
 )
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
 _NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
@@ -76,7 +77,7 @@ def clean(text: str) -> str:
 
 def _cleaned(text: str) -> str:
     if "." in text:
-        text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1]] + " ", text)
+        text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
     text = _DASH.sub(" ~~ ", _SPACED_HYPHEN.sub("-", text))
     text = strip_diacritics(text).replace("'S", "'s")
     text = _POSSESSIVE.sub(" 's ", text)
@@ -95,9 +96,7 @@ def read(passage: Passage) -> Text:
     Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
     one set of cues covers both ways of writing.
     """
-    parts = [
-        _STOP.join(map(_cleaned, _INNER_STOP.split(sentence))) for sentence in passage.sentences
-    ]
+    parts = [_STOP.join(map(_cleaned, _pieces(sentence))) for sentence in passage.sentences]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     cased = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
@@ -167,6 +166,18 @@ _INNER_STOP = re.compile(
 _ABBREVIATED = re.compile(
     rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE
 )
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    """A sentence cut at the full stops within it that end one."""
+    held = ""
+    for piece in _INNER_STOP.split(sentence):
+        held = f"{held} {piece}" if held else piece
+        if not _ABBREVIATED.search(held[-_ENDING:]):
+            yield held
+            held = ""
+    if held:
+        yield held
 
 
 def _is_closed(sentence: str) -> bool:

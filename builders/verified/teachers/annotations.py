@@ -15,7 +15,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
-from safe_stepwise.language.reading import read
+from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -160,7 +160,7 @@ def _name_alike(triple: Triple, question: Question) -> str:
     for number, passage in question.gold:
         finding = ground(triple.head, triple.relation, bare, [(number, passage)])
         if finding.status == "stated" and (other := extended(bare, read(passage))):
-            return other
+            return "" if other == clean(triple.tail) else other
     return ""
 
 
