@@ -60,7 +60,11 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
     triple = hop.triple
     if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
-        return ground(triple.head, triple.relation, triple.tail, passages)
+        found = ground(triple.head, triple.relation, triple.tail, passages)
+        pinned = found.status == "mentioned" and found.passage == triple.passage
+        if pinned and triple.passage and _speaks_of(triple.head, dict(passages)[triple.passage]):
+            return replace(found, status="stated", loose=True)
+        return found
     for number, passage in passages:
         if triple.passage in (None, number):
             return _answered(hop, number, passage)
@@ -113,11 +117,21 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
     if place is None:
         return Finding("absent")
     here = text.sentence_at(place)
-    stems = {word[:5] for word in f"{clean(passage.title)} {text.clean}".split()}
     said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
-    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
-    overlap = sum(word[:5] in stems for word in words) / max(1, len(words))
     linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
-    if (hop.refers or not hop.free) and not linked and overlap < _LEAST_OVERLAP:
+    builds = hop.refers or not hop.free
+    if builds and not linked and _overlap(said, passage) < _LEAST_OVERLAP:
         return Finding("mentioned", number, here)
     return Finding("stated", number, here)
+
+
+def _overlap(said: str, passage: Passage) -> float:
+    """Share of content words, told by their stems, that a passage has."""
+    stems = {word[:5] for word in f"{clean(passage.title)} {read(passage).clean}".split()}
+    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
+    return sum(word[:5] in stems for word in words) / max(1, len(words))
+
+
+def _speaks_of(name: str, passage: Passage) -> bool:
+    """Whether a passage has a part of a name: what pins it may call the same thing otherwise."""
+    return _overlap(name, passage) > 0

@@ -147,6 +147,8 @@ def governing_cues(
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
+    if after is not None and text.startswith(" there", after.end):
+        return frozenset([after.label])
     back = start - before[-1].end if before else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])

@@ -38,7 +38,8 @@ class Finding:
     ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
     only one. ``together``: head and tail share a sentence that does not say the relation.
     ``mentioned``: the tail stands somewhere. ``absent``: it does not. ``loose``: it counts as
-    stated only as long as the passage gives no other value.
+    stated only as long as the passage gives no other value. ``told``: of what stands together,
+    that the sentence tells something else of the two ("moved to", "co-starred with").
     """
 
     status: Status
@@ -46,6 +47,7 @@ class Finding:
     sentence: int | None = None
     value: str = ""
     loose: bool = False
+    told: bool = False
 
     @property
     def rank(self) -> float:
@@ -153,19 +155,11 @@ def _named(
         here = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):
-            if relation.group == "kin":
-                meant = (TURNED if turned else ROLES)[relation.name]
-                owners = () if about else mentions(text, head)
-                roles = roles_of(text.clean, start, end, low, high, owners)
-                said = bool(meant & roles)
-                if not roles:
-                    near = cues_between(text.clean, "kin", low, high)
-                    said = any(cue.label in relation.cues and not cue.denied for cue in near)
-            elif relation.name in _REGIONS and _lies_in(text, head, start):
-                said = True
-            else:
-                said = _says(relation, text.clean, start, end, low, high)
-            yield Finding("stated" if said else "together", None, here)
+            owners = () if about else mentions(text, head)
+            read_as = _read_as(relation, text, (start, end, low, high), owners, turned=turned)
+            if relation.name in _REGIONS and _lies_in(text, head, start):
+                read_as = _STATED
+            yield replace(read_as, sentence=here)
         else:
             yield Finding("mentioned", None, here)
 
@@ -182,21 +176,51 @@ def _lies_in(text: Text, head: str, start: int) -> bool:
     )
 
 
-def _says(relation: Relation, text: str, start: int, end: int, low: int, high: int) -> bool:
+_STATED = Finding("stated")
+_LOOSELY = Finding("stated", loose=True)
+_TOGETHER = Finding("together")
+_OTHERWISE = Finding("together", told=True)
+
+
+def _read_as(
+    relation: Relation,
+    text: Text,
+    span: tuple[int, int, int, int],
+    owners: Sequence[Span],
+    *,
+    turned: bool,
+) -> Finding:
+    """What a sentence says of a name in it: start and end of the name, then of the sentence."""
+    start, end, low, high = span
     if not relation.group:
-        return True
-    if relation.group == "life" and _is_of_a_relative(text, low, start):
-        return False
-    if relation.name == "place of birth" and _is_origin(text, start, end):
-        return True
-    if relation.name in _IN_BRACKETS and start < _OPENING and text.endswith(" ( ", 0, start):
-        return True
-    return bool(relation.cues & governing_cues(text, start, end, low, high, relation.group))
+        return _STATED
+    if relation.group == "kin":
+        roles = roles_of(text.clean, *span, owners)
+        if roles:
+            meant = (TURNED if turned else ROLES)[relation.name]
+            return _STATED if meant & roles else _OTHERWISE
+        near = cues_between(text.clean, "kin", low, high)
+        spoken = any(cue.label in relation.cues and not cue.denied for cue in near)
+        return _LOOSELY if spoken else _TOGETHER
+    if relation.group in ("life", "award") and _is_of_a_relative(text.clean, low, start):
+        return _OTHERWISE
+    if relation.name == "place of birth" and _is_origin(text.clean, start, end):
+        return _LOOSELY
+    if relation.name in _IN_BRACKETS and start < _OPENING and text.clean.endswith(" ( ", 0, start):
+        return _LOOSELY
+    said = governing_cues(text.clean, *span, relation.group)
+    if relation.cues & said:
+        return _STATED
+    if relation.loosely & said:
+        return _LOOSELY
+    return _OTHERWISE if said else _TOGETHER
 
 
 _RELATIVE = re.compile(
-    r"\b(?:his|her|their) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?|wife"
-    r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b"
+    r"(?:\b(?:his|her|their)| 's) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?"
+    r"|wife|husband|parents|children|uncles?|aunts?|cousins?|nephews?|nieces?|friends?|grand\w+)"
+    r"\b(?: , (?:the|an?) [^,;.]{1,40} ,)?|\b(?:a|an old|one) (?:friend|cousin|relative|colleague)\b"
+    r"(?: , (?:the|an?|to) [^,;.]{1,40} ,)?"
 )
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
 _IN_BRACKETS = frozenset(
@@ -253,7 +277,7 @@ def _dated(
         here = text.sentence_at(date.start)
         said = _says_date(relation, text, date)
         if date.agrees(wanted):
-            loose = said and relation.group == "time" and not _says_date(relation, text, date, surely=True)
+            loose = said and not _says_date(relation, text, date, surely=True)
             yield Finding("stated" if said else "together", None, here, loose=loose)
         elif about and said and _says_date(relation, text, date, surely=True):
             yield Finding("other", None, here, text.clean[date.start : date.end])
@@ -334,7 +358,7 @@ def _national(
         elif here == 0 and relation.name == "country" and is_country(match[0]):
             yield Finding("stated", None, here, loose=True)
         elif _is_contact(relation, text.clean, start, end, low):
-            yield Finding("together", None, here)
+            yield Finding("together", None, here, told=True)
         elif not is_country(match[0]):
             yield Finding("stated", None, here, loose=True)
         else:
@@ -378,8 +402,8 @@ _RUN = re.compile(
 _DIVISIONS = word_list("divisions")
 _NO_PLACE = word_list("openers") | {word for month in MONTHS for word in (month, month[:3])}
 _PLACED = re.compile(
-    r"(?:\b(?:in|at|near|is)(?: the)?|,|\d"
-    r"|\b(?:native|natives|town|city|village|province|municipality|region) of) $"
+    r"(?:\b(?:in|at|near)(?: the)?|\([^()]{0,60},|\([^()]{0,60}\d"
+    r"|\b(?:native|natives|town|city|village|province|municipality|region|birthplace is) of) $"
 )
 _ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")
 

@@ -36,6 +36,8 @@ _NOT_A_REGION = word_list("not_a_region")
 _BIRTH_YEAR = re.compile(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b")
 _DEATH_YEAR = re.compile(r"\bdied [^()]{0,60}?(\d{4})\b")
 _ROLES: dict[str, str] = load("words")["roles"]
+_OCCUPATION = re.compile(r"(?:er|or|ist|ian|ess|man|bishop|priest|judge|clergy)$")
+_OPENING = 300
 _ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
 _GENERATIONS = 60
 """Years of birth that siblings or spouses can lie apart, at most."""
@@ -79,7 +81,7 @@ def told_apart(name: str, relation: str, said: Text, subject: Text) -> str:
 
     Returns one clause, empty when nothing tells them apart.
     """
-    clues = (_by_epithet, _by_region, _by_hatnote, _by_dates)
+    clues = (_by_epithet, _by_qualifier, _by_region, _by_hatnote, _by_dates)
     return next(filter(None, (clue(name, relation, said, subject) for clue in clues)), "")
 
 
@@ -105,6 +107,16 @@ def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
     return ""
 
 
+def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
+    described = qualifier(subject.title)
+    if relation not in _ROLES or not _OCCUPATION.search(described):
+        return ""
+    opening = f"{described} {subject.clean[:_OPENING]}"
+    if re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
+        return ""
+    return f"“{subject.title}” has another profession"
+
+
 def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     known = RELATIONS.get(relation)
     base, parted, region = re.sub(r" \($|(?<= )\((?= )", ",", clean(subject.title)).partition(" , ")
@@ -113,7 +125,8 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
         words = set(match[1].split()) - _DIVISIONS if match else set()
-        if words and not words & _NOT_A_REGION and not words & set(region.split()):
+        known_there = words & {*region.split(), *subject.clean.split()}
+        if words and not words & _NOT_A_REGION and not known_there:
             return f"“{base}, {match[1].strip() if match else ''}” is not “{subject.title}”"
     return ""
 

@@ -23,7 +23,7 @@ class Relation:
     """A relation, its kind of value and its cues.
 
     Any wording says a relation without a ``group``. A ``functional`` one has a single value, so
-    that another stated value contradicts.
+    that another stated value contradicts. ``loosely``: cues that a fair reader may take for it.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Relation:
     group: str = ""
     cues: frozenset[str] = frozenset()
     functional: bool = False
+    loosely: frozenset[str] = frozenset()
 
 
 RELATIONS: dict[str, Relation] = {
@@ -40,6 +41,7 @@ RELATIONS: dict[str, Relation] = {
         entry.get("group", ""),
         frozenset(entry.get("cues", ())),
         entry.get("functional", False),
+        frozenset(entry.get("loosely", ())),
     )
     for name, entry in _VOCABULARY["relations"].items()
 }

@@ -12,11 +12,11 @@ from itertools import combinations
 from builders.verified.teachers import Proposal, supporting_facts
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.language.grounding import also_named, ground
+from safe_stepwise.language.grounding import Finding, also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.text import as_date, normal_name
+from safe_stepwise.language.text import as_date, has_words, normal_name, words_of
 from safe_stepwise.records import NoiseType, Question, Triple
 
 _SHORT = 2
@@ -31,6 +31,10 @@ class AnnotationsTeacher:
     simulated = False
     own_processes = True
     replies: Mapping[str, int] = {}
+
+    def __init__(self) -> None:
+        self._loose: set[Triple] = set()
+        """Triples that the text states, but not in so many words."""
 
     @staticmethod
     def check() -> None:
@@ -49,7 +53,9 @@ class AnnotationsTeacher:
         """Annotated hops that the passage states, further values beside them, contradictions."""
         if _has_only_facts(question):
             return supporting_facts.extract(question, passage)
-        return tuple(_extracted(question, passage))
+        found = tuple(_extracted(question, passage))
+        self._loose.update(triple for triple, loose in found if loose)
+        return tuple(triple for triple, _ in found)
 
     async def glean(
         self, question: Question, passage: int, known: tuple[Triple, ...]
@@ -79,12 +85,13 @@ class AnnotationsTeacher:
                 stated = graph.find(triple.head, triple.relation, triple.tail)
                 if not stated:
                     return Proposal(tuple(path), *_diagnose(hop, question))
-                path.append(stated[0])
+                path.append(next((t for t in stated if t not in self._loose), stated[0]))
         for earlier, later in combinations(path, 2):
             if reason := _mistaken(earlier, later, question):
                 why = f"Two entities share a name: {reason}."
-                return Proposal(tuple(path), "entity_confusion", why)
-        return Proposal(tuple(path), "none", "")
+                return Proposal(tuple(path), "entity_confusion", why, _CONFUSED)
+        loosely = any(triple in self._loose for triple in path)
+        return Proposal(tuple(path), "none", "", _LOOSELY if loosely else _STATED)
 
 
 def _has_only_facts(question: Question) -> bool:
@@ -92,22 +99,24 @@ def _has_only_facts(question: Question) -> bool:
     return bool(question.supporting_facts and not annotated)
 
 
-def _extracted(question: Question, number: int) -> Iterator[Triple]:
+def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]:
+    """Triples that a gold passage states, and whether it says them only loosely."""
     gold = question.passages[number - 1]
     for hop in annotated_hops(question):
         finding = look_up(hop, [(number, gold)])
         if finding.sentence is None:
             continue
-        head, relation, tail = hop.triple.head, hop.triple.relation, hop.triple.tail
-        here = number, finding.sentence
+        triple = hop.triple
+        head, relation, sentence = triple.head, triple.relation, finding.sentence
         if finding.status == "other":
-            yield Triple(head, relation, finding.value, *here)
+            yield Triple(head, relation, finding.value, number, sentence), False
         elif finding.status == "stated":
-            yield from (Triple(triple.head, relation, tail, *here) for triple in hop.triples)
-            sentence = gold.sentences[finding.sentence]
-            for other in also_named(sentence, relation, tail):
+            for one in hop.triples:
+                stated = Triple(one.head, relation, triple.tail, number, sentence)
+                yield stated, finding.loose or hop.free
+            for other in also_named(gold.sentences[sentence], relation, triple.tail):
                 if not is_about(read(gold), other):
-                    yield Triple(head, relation, other, *here)
+                    yield Triple(head, relation, other, number, sentence), True
 
 
 def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
@@ -128,24 +137,56 @@ def _is_one_name(one: str, other: str) -> bool:
     return set(a) <= set(b) or set(b) <= set(a) or a[-1] == b[-1] or bool({a[0], b[0]} <= shared)
 
 
-def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str]:
-    """The kind of noise behind a hop that no gold passage states, and a sentence that says so."""
+_STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.7
+_ALIKE, _OTHER, _TOLD, _ABSENT, _ELSEWHERE, _UNTOLD = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
+"""How sure a label is by what the text says: of a sound path, of two entities taken for one; of a
+name-alike instead, of another value, of another relation, of no mention, of a mention without the
+head, of a sentence that says nothing known of the two. Set beside the shares that the published
+labels confirm (NOTES)."""
+
+
+def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, float]:
+    """The kind of noise behind a hop that no gold passage states, a sentence that says so, and
+    how sure that is (0-1)."""
     triple = hop.triple
     finding = look_up(hop, question.gold)
     link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
     where = f"passage {finding.passage}"
+    none = f"No gold passage was found to state {link}"
     if alike := _name_alike(triple, question):
-        return "entity_confusion", f"No gold passage states {link}: the text is about “{alike}”."
+        return "entity_confusion", f"{none}: the text is about “{alike}”.", _ALIKE
     if finding.status == "other":
-        return "wrong_answer", f"The annotation is {link}, but {where} gives “{finding.value}”."
+        why = f"The annotation is {link}, but {where} gives “{finding.value}”"
+        return "wrong_answer", f"{why}{_quoted(finding, finding.value, question)}.", _OTHER
     if finding.status == "together":
-        why = f"{where} names both without saying the relation"
-        return "external_knowledge", f"No gold passage states {link}: {why}."
+        quoted = _quoted(finding, triple.tail, question)
+        if finding.told:
+            why = f"{where} says something else of the two{quoted}"
+            return "external_knowledge", f"{none}: {why}.", _TOLD
+        return "missing_evidence", f"{none}: {where} has both, but not this{quoted}.", _UNTOLD
     if finding.status == "mentioned":
-        why = f"“{triple.tail}” stands in {where}, but not about “{triple.head}”"
-    else:
-        why = f"“{triple.tail}” is not in them"
-    return "missing_evidence", f"No gold passage states {link}: {why}."
+        why = f"“{triple.tail}” stands in {where}, but nothing is said of “{triple.head}” with it"
+        return "missing_evidence", f"{none}: {why}.", _ELSEWHERE
+    if any(has_words(words_of(p.text), words_of(triple.tail)) for _, p in question.gold):
+        return "missing_evidence", f"{none}: its ends do not stand together.", _ELSEWHERE
+    return "missing_evidence", f"{none}: “{triple.tail}” is not in them.", _ABSENT
+
+
+_QUOTE = 60
+"""Characters quoted on either side of a name."""
+
+
+def _quoted(finding: Finding, name: str, question: Question) -> str:
+    """The words around a name in the sentence of a finding, in quotation marks; "" if not found."""
+    if finding.passage is None or finding.sentence is None:
+        return ""
+    sentence = " ".join(question.passages[finding.passage - 1].sentences[finding.sentence].split())
+    place = sentence.lower().find(name.split(",")[0].lower())
+    if place < 0:
+        return f" (“{sentence[: 2 * _QUOTE]}{'…' if len(sentence) > 2 * _QUOTE else ''}”)"
+    low, high = max(0, place - _QUOTE), place + len(name) + _QUOTE
+    before, after = "…" if low else "", "…" if high < len(sentence) else ""
+    return f" (“{before}{sentence[low:high].strip()}{after}”)"
 
 
 def _name_alike(triple: Triple, question: Question) -> str:
@@ -171,6 +212,7 @@ def _mistaken(earlier: Triple, later: Triple, question: Question) -> str:
     said = read(question.passages[earlier.passage - 1])
     subject = read(question.passages[later.passage - 1])
     bare = _EPITHET.sub("", earlier.tail)
-    if not is_about(subject, earlier.tail) and not is_about(subject, bare):
+    joint = clean(_EPITHET.sub("", later.head)) == clean(bare)
+    if not joint and not is_about(subject, earlier.tail) and not is_about(subject, bare):
         return ""
     return told_apart(bare, earlier.relation, said, subject)
