@@ -20,7 +20,7 @@ _SENTENCE = 2000
 longer, and a list without end is not read anew for each of its names."""
 
 _JOINED = re.compile(
-    r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|is|are|was|by|to|the|his|her|\w+ed)\b"
+    r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|by|to|the|his|her|\w+ed)\b"
     r"[\s,]*+)*+"
 )
 _DENIER = re.compile(r"n(?:ot|ever|or)\b")
@@ -50,7 +50,7 @@ _WEAK = ("preposition", "lies")
 _ANOTHER_WORK = re.compile(
     r"\b(?:based (?:up)?on|inspired by|adapted from|adaptation of|compared (?:with|to)|remake of"
     r"|(?:sequel|prequel|tribute) to|dedicated to|similar to|reminiscent of|parody of)\b"
-    r"(?!.*\b(?:and|it|which|, (?:directed|written|produced|starring))\b)"
+    r"(?!.*\b(?:and|it|which|directed|produced|starring|stars)\b)"
 )
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.

@@ -81,6 +81,11 @@ _CHAINED = re.compile(
 )
 _SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
 _AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
+_OF = ("father_of", "mother_of", "parent_of", "child_of")
+# "The father of Ana Vorr was NAME."
+_OF_WHOM_IS = re.compile(
+    r"(?: [\w'.-]+){1,7}(?: \([^()]*\))? (?:was|is|were|are|became|:)(?: (?:the|a|an))?(?: [\w'-]+){0,2} "
+)
 _OF_A_COUPLE = ("child_of", "parent", "child")
 _AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:(?:his|of|lady|sir|princess|prince|the) |\w+ (?=wife|consort)|wife |consort ){0,4}")
 _ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
@@ -152,6 +157,8 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     ):
         return frozenset(("spouse",))
     role = _AHEAD.get(last.label, "other")
+    if last.label in _OF and _OF_WHOM_IS.fullmatch(text, last.end, start):
+        return frozenset((_BEHIND[last.label],))
     earlier = ahead[-2] if len(ahead) > 1 else None
     if earlier is None or earlier.label == "colleague":
         return frozenset((role,))

@@ -20,6 +20,7 @@ _EPITHET = re.compile(
 _ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
 _HATNOTE = re.compile(
     r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
+    r"|this article is about|for the [\w ]{1,30} , see|has an article under|is somebody else"
 )
 _NOT_TO_BE_CONFUSED = " is not to be confused with the "
 _NOT_THE_OTHER = (
@@ -39,6 +40,7 @@ _ROLES: dict[str, str] = load("words")["roles"]
 _OCCUPATION = re.compile(r"(?:er|or|ist|ian|ess|man|bishop|priest|judge|clergy)$")
 _OPENING = 300
 _ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
+_LEAD = 400
 _GENERATIONS = 60
 """Years of birth that siblings or spouses can lie apart, at most."""
 _CHILDHOOD = 12
@@ -125,6 +127,8 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
         words = set(match[1].split()) - _DIVISIONS if match else set()
+        if words and bool(_DIVISIONS & {*match[0].split()}) != bool(_DIVISIONS & {*region.split()}):
+            continue
         known_there = words & {*region.split(), *subject.clean.split()}
         if words and not words & _NOT_A_REGION and not known_there:
             return f"“{base}, {match[1].strip() if match else ''}” is not “{subject.title}”"
@@ -166,7 +170,8 @@ def _by_dates(name: str, relation: str, said: Text, subject: Text) -> str:
 
 def _first_year(text: Text) -> int:
     """The year a passage's subject came to be: the first one its opening gives, or 0."""
-    return next((d.year for d in dates_in(text.clean[:400]) if d.year > 1000), 0)
+    opening = text.clean[: min([_LEAD, *text.stops[:1]])]
+    return next((d.year for d in dates_in(opening) if d.year > 1000), 0)
 
 
 def _life(text: Text) -> tuple[int, int]:

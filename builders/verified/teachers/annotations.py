@@ -16,6 +16,7 @@ from safe_stepwise.language.grounding import Finding, also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.relations import RELATIONS, Relation
 from safe_stepwise.language.text import as_date, has_words, normal_name, words_of
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -163,7 +164,9 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
         if finding.told:
             why = f"{where} says something else of the two{quoted}"
             return "external_knowledge", f"{none}: {why}.", _TOLD
-        return "missing_evidence", f"{none}: {where} has both, but not this{quoted}.", _UNTOLD
+        why = f"{where} has both, but not this{quoted}"
+        of_two = RELATIONS.get(triple.relation, _ANY).kind == "name"
+        return "external_knowledge" if of_two else "missing_evidence", f"{none}: {why}.", _UNTOLD
     if finding.status == "mentioned":
         why = f"“{triple.tail}” stands in {where}, but nothing is said of “{triple.head}” with it"
         return "missing_evidence", f"{none}: {why}.", _ELSEWHERE
@@ -172,6 +175,7 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     return "missing_evidence", f"{none}: “{triple.tail}” is not in them.", _ABSENT
 
 
+_ANY = Relation("", "name")
 _QUOTE = 60
 """Characters quoted on either side of a name."""
 
