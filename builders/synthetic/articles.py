@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from builders.synthetic.world import Article, Day, Entity, Value, one, order_of, start_year, text_of
-from builders.synthetic.writers import PLACE, RARE, Wording, Writer
+from builders.synthetic.writers import PLACE, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
+
+_DATED = {"born": "date of death", "died": "date of birth"}
 
 
 def write_article(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
@@ -32,7 +34,7 @@ class _Telling:
         self.mentions = {e.key}
         self.about: Mapping[str, Sequence[Value]] = e.facts
         self.owed: dict[str, str] = {}
-        self.have = _other_names(e) if e.kind == "person" else set[str]()
+        self.have = _for_some(e) if e.kind == "person" else set[str]()
         for relation, values in e.facts.items():
             self._owe(relation, values)
         for _, work in e.works:
@@ -66,12 +68,15 @@ class _Telling:
         """Write the whole: an opening, the facts it leaves, and somewhere between them the rest."""
         e, rng = self.e, self.rng
         self.say(self.writer.openings[self.kind].draw(rng, self.have))
-        left = int(rng.random() * (len(self.owed) + 1))
+        facts = self.writer.facts[self.kind]
+        left = -1 if REST in facts else int(rng.random() * (len(self.owed) + 1))
         for relation, work in e.works:
             self.remark(f"works {relation}", {"work": work})
             self.states[work.key, relation] = len(self.sentences) - 1
-        for key, wordings in self.writer.facts[self.kind].items():
-            if key in self.owed:
+        for key, wordings in facts.items():
+            if key == REST:
+                self._incidents()
+            elif key in self.owed:
                 if len(self.owed) <= left:
                     left = -1
                     self._incidents()
@@ -158,14 +163,15 @@ class _Telling:
         return str(low + int(self.rng.random() * size))
 
 
-def _other_names(e: Entity) -> set[str]:
-    """Which forms of a person's name there are besides the plain one."""
+def _for_some(e: Entity) -> set[str]:
+    """Which of the words that only some persons have this one has."""
     given, _, surname = e.name.partition(" ")
     found = {"given"} if surname == e.short and not e.alikes else set[str]()
     if e.full:
         found.add("full" if e.short in e.full else "born as")
         if e.full.startswith(f"{given} ") and "full" in found:
             found.add("middle")
+    found.update(word for word, date in _DATED.items() if date not in e.facts)
     return found
 
 
@@ -206,6 +212,8 @@ _WORDS: dict[str, Callable[[_Telling], str]] = {
     "nick": lambda t: t.e.name[:3],
     "initial": lambda t: f"{t.e.name[0]}.",
     "middle": lambda t: t.e.full.split(" ")[1],
+    "born": lambda _: "born",
+    "died": lambda _: "died",
     "kind": lambda t: t.e.kind,
     "trade": lambda t: t.e.occupation,
     "was": lambda t: "was" if t.gone() else "is",

@@ -73,9 +73,12 @@ WORDS = (
     "name", "short", "kind", "trade", "year", "inhabitants", "km", "He", "he", "him", "His",
     "his", "son", "wife", "dad", "bro", "was", "has",
 )  # fmt: skip
-NAMES = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
-         "nick": "given", "initial": "given", "middle": "middle"}  # fmt: skip
-"""Other forms of a person's name, and which of them such a person must have."""
+SOME = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
+        "nick": "given", "initial": "given", "middle": "middle", "born": "born",
+        "died": "died"}  # fmt: skip
+"""Words for some persons only, and what they must have for it."""
+REST = "{remarks}"
+"""Among the facts of a kind: here stands what is no fact."""
 FORMS = ("", "who", "trade", "people", "region", "title", "year", "s", "were", "son", "brother",
          "he", "his")  # fmt: skip
 LEAST = 2
@@ -217,8 +220,13 @@ class _Reading:
         return Choice(made)
 
     def _facts(self, kind: str) -> dict[str, Choice]:
-        made = self._wordings(f"facts {kind}", self.found["facts"][kind], TOLD[kind])
-        order = dict.fromkeys(key for each in made for key in each.tells)
+        said = _texts(f"facts {kind}", self.found["facts"][kind])
+        made: list[Wording] = []
+        order: dict[str, None] = {}
+        for text in said:
+            found = [] if text == REST else self._wordings(f"facts {kind}", [text], TOLD[kind])
+            made += found
+            order |= dict.fromkeys([REST] if text == REST else _told(found))
         for key in TOLD[kind]:
             if sum(each.needs == {key} for each in made) < LEAST:
                 raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
@@ -254,6 +262,10 @@ def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] 
         raise _Amiss(f"{where} has an unknown {unknown[0]!r}")
 
 
+def _told(wordings: Iterable[Wording]) -> list[str]:
+    return [key for each in wordings for key in each.tells]
+
+
 def _texts(where: str, said: Any) -> list[str]:
     if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
         raise _Amiss(f"{where} is no list of wordings")
@@ -276,8 +288,8 @@ def _wording(where: str, text: str, known: set[str]) -> Wording:
             if of not in _SUBJECTS:
                 needs.add(bare if bare in RARE[of] else of)
                 tells[bare if form == "year" else of] = None
-        elif bare in NAMES:
-            needs.add(NAMES[bare])
+        elif bare in SOME:
+            needs.add(SOME[bare])
         elif bare not in WORDS:
             raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{bare}}}")
     return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
@@ -285,4 +297,4 @@ def _wording(where: str, text: str, known: set[str]) -> Wording:
 
 _ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
-_PLACEHOLDERS = {*WORDS, *NAMES, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
+_PLACEHOLDERS = {*WORDS, *SOME, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}

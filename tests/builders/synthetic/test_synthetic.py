@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from builders.benchmarks import parse_row
 from builders.synthetic import BLOCK, NOISE_SHARES, Spec, generate, parse, parse_spec, to_row
 from builders.synthetic.articles import write_article
+from builders.synthetic.writers import names, spellings, writer
 from builders.synthetic.creation import make_world
 from builders.synthetic.world import Entity, start_year
 from safe_stepwise.errors import RowError, UserError
@@ -410,7 +411,7 @@ def test_namesake_films_lead_to_different_answers() -> None:
 def test_people_meet_their_contemporaries_only() -> None:
     met = [
         abs(start_year(person) - start_year(other))
-        for person in make_world(Random("contemporaries"), write_article).by_kind["person"]
+        for person in make_world(Random("contemporaries"), partial(write_article, [writer("plain")])).by_kind["person"]
         for other in person.facts["_near"]
         if isinstance(other, Entity) and other.kind == "person"
     ]
