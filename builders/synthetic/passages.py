@@ -89,9 +89,13 @@ def _distractors(draft: Draft) -> list[Entity]:
     gap = draft.withheld
 
     def offer(e: Entity) -> None:
-        mentions = world.articles[e.key].mentions
+        article = world.articles[e.key]
+        mentions = article.mentions
         # A namesake may happen to have the very value that the row withholds.
         if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
+            return
+        # Nor may another of its name be mentioned beside that value.
+        if strict and gap and any(gap.head.name in s for s in article.sentences):
             return
         # A town that the gapped article names would tell the country that it doesn't.
         if gap and e.key in draft.article(gap.head).mentions and _names(e, gap.tail):

@@ -201,13 +201,15 @@ class _Reading:
         found = self.found
         for section, known in (("opening", TOLD), ("facts", TOLD), ("remarks", REMARKS)):
             _keys(section, found[section], known)
-        first, second = dates = _texts("dates", found["dates"]) * (3 - len(found["dates"]))
-        if not all("{year}" in form for form in dates):
-            raise _Amiss("dates: each way of writing a day needs {year}")
-        if not all(part in found["place"] for part in ("{town}", "{region}")):
-            raise _Amiss("place needs {town} and {region}")
+        dates = [
+            _filled("dates", each, ("year",), _DAY) for each in _texts("dates", found["dates"])
+        ]
+        if len(dates) > 2:
+            raise _Amiss("dates: one way of writing a day or two")
+        (place,) = _texts("place", [found["place"]])
+        place = _filled("place", place, ("town", "region"), ("town", "region"))
         return Writer(
-            self.name, (first, second), found["place"],
+            self.name, (dates[0], dates[-1]), place,
             {kind: self._opening(kind) for kind in TOLD},
             {kind: self._facts(kind) for kind in TOLD},
             {key: self._remarks(key) for key in REMARKS},
@@ -229,13 +231,17 @@ class _Reading:
             order |= dict.fromkeys([REST] if text == REST else _told(found))
         for key in TOLD[kind]:
             if sum(each.needs == {key} for each in made) < LEAST:
-                raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
+                raise _Amiss(
+                    f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact"
+                )
         return {key: Choice(each for each in made if key in each.tells) for key in order}
 
     def _remarks(self, key: str) -> list[Wording]:
         made = self._wordings(key, self.found["remarks"][key], REMARKS[key])
         for each in made:
-            if key.startswith(("beside", "works")) and not _SUBJECTS & {of for _, _, of, _ in each.fields}:
+            if key.startswith(("beside", "works")) and not _SUBJECTS & {
+                of for _, _, of, _ in each.fields
+            }:
                 raise _Amiss(f"remarks {key}: {each.text!r} lacks {{{REMARKS[key][0]}}}")
         return made
 
@@ -272,14 +278,29 @@ def _texts(where: str, said: Any) -> list[str]:
     return said
 
 
-def _wording(where: str, text: str, known: set[str]) -> Wording:
-    text = _ARTICLE.sub(r"{\1 ", text)
+def _placeholders(where: str, text: str) -> list[str]:
     try:
-        placeholders = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
+        return [field for _, field, _, _ in Formatter().parse(text) if field is not None]
     except ValueError as error:
         raise _Amiss(f"{where}: {text!r}: {error}") from error
+
+
+def _filled(where: str, text: str, needed: Iterable[str], known: Iterable[str]) -> str:
+    """The text, if its placeholders are known and those needed among them."""
+    found = _placeholders(where, text)
+    for each in found:
+        if each not in known:
+            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{each}}}")
+    for each in needed:
+        if each not in found:
+            raise _Amiss(f"{where}: {text!r} lacks {{{each}}}")
+    return text
+
+
+def _wording(where: str, text: str, known: set[str]) -> Wording:
+    text = _ARTICLE.sub(r"{\1 ", text)
     fields, needs, tells = [], set[str](), dict[str, None]()
-    for field in placeholders:
+    for field in _placeholders(where, text):
         article = field[0] if field[:2] in ("a ", "A ") else ""
         bare = field[2:] if article else field
         of, _, form = bare.partition("/")
@@ -295,6 +316,7 @@ def _wording(where: str, text: str, known: set[str]) -> Wording:
     return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
 
 
+_DAY = ("day", "th", "dd", "month", "mon", "mm", "year")
 _ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
 _PLACEHOLDERS = {*WORDS, *SOME, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
