@@ -6,13 +6,16 @@ Every number and name comes from the statistics that a build wrote; a card that 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.documents import parse_yaml
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+ANNOTATIONS = "annotations"
 _MEANINGS = {
     "none": "a path from the question to the answer was found in the gold passages",
     "missing_evidence": "a fact that the answer needs is in no gold passage",
@@ -80,6 +83,7 @@ def of_builds(
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
     configs = configs_of(dataset, statistics)
     names = {config.name for config in configs}
+    annotated = {build["benchmark"] for build in statistics if build["teacher"] == ANNOTATIONS}
     return render(
         DatasetCard(dataset, version, rows, statistics, configs, dataset_info),
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
@@ -87,6 +91,9 @@ def of_builds(
         noise_types=NOISE_TYPES,
         meanings=_MEANINGS,
         teachers={_sort_of_teacher(build) for build in statistics},
+        known=[build for build in statistics if build.get("known")],
+        unknown=[build for build in statistics if not build.get("known")],
+        measured={name: of for name, of in measured().items() if name in annotated},
         limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
         endings={e for e in ("", LABELED, EVAL) for b in statistics if b["benchmark"] + e in names},
         sampled=[b for b in statistics if b["benchmark"] + EVAL in b["files"][dataset]],
@@ -94,9 +101,15 @@ def of_builds(
     )
 
 
+def measured() -> dict[str, Record]:
+    """How labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
+    every = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
+    return {name: {"weak": "", **of} for name, of in every.items()}
+
+
 def _sort_of_teacher(build: Record) -> str:
-    if build["teacher"] == "annotations":
-        return "annotations"
+    if build["teacher"] == ANNOTATIONS:
+        return ANNOTATIONS
     return "simulated" if build["simulated"] else "model"
 
 

@@ -48,6 +48,10 @@ class BuildEntry:
     on_error: str = "stop"
     expected_rows: int | None = None
     """Of an input that is not at hand, for a dry run; nothing else goes by it."""
+    min_confidence: float = 0.0
+    """Noise of which the teacher is less sure is not counted."""
+    published: Path | None = None
+    """Labels to score ours against; a path that is not absolute is beside the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
     known_version(values["version"])
     builds: list[BuildEntry] = []
     for number, entry in enumerate(values["builds"]):
-        build = _build(entry, f"builds[{number}].", known)
+        build = _build(entry, f"builds[{number}].", path.parent, known)
         if (build.benchmark, build.split) in {(b.benchmark, b.split) for b in builds}:
             raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
         builds.append(build)
@@ -173,7 +177,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
     )
 
 
-def _build(values: Any, where: str, known: Known) -> BuildEntry:
+def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     entry = _entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
     one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
@@ -181,7 +185,9 @@ def _build(values: Any, where: str, known: Known) -> BuildEntry:
     one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
     if entry.limit is not None and entry.limit < 1:
         raise UserError(f"{where}limit: has to be 1 or more")
-    return entry
+    if not 0 <= entry.min_confidence <= 1:
+        raise UserError(f"{where}min_confidence: has to lie between 0 and 1")
+    return entry if entry.published is None else replace(entry, published=beside / entry.published)
 
 
 def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known) -> StepsEntry:

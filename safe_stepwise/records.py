@@ -105,22 +105,28 @@ class Question:
     @property
     def gold(self) -> tuple[tuple[int, Passage], ...]:
         """The gold passages with their 1-based numbers."""
-        return tuple((n, p) for n, p in enumerate(self.passages, 1) if p.is_gold)
+        return tuple([(n, p) for n, p in enumerate(self.passages, 1) if p.is_gold])
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What verification found out about one question (DESIGN section 5)."""
+    """What verification found out about one question (DESIGN section 5).
+
+    ``confidence`` (0-1): how directly the text states or denies the path, None where nobody said.
+    """
 
     noise_type: NoiseType
     explanation: str
     reasoning_path: tuple[Triple, ...]
     knowledge_graph: tuple[Triple, ...]
     teacher: str
+    confidence: float | None = 1.0
 
     def __post_init__(self) -> None:
         if self.noise_type not in NOISE_TYPES:
             raise ValueError(f"unknown noise type {self.noise_type!r}")
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise ValueError(f"a confidence lies between 0 and 1, not at {self.confidence!r}")
 
     @property
     def unverifiable(self) -> bool:

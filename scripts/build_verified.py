@@ -19,7 +19,18 @@ from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import REJECTS, known_version
-from scripts.cli import COUNT, FOLDER, SEED, add_teacher, add_teacher_options, command, price, run
+from scripts.cli import (
+    COUNT,
+    FILE,
+    FOLDER,
+    SEED,
+    add_teacher,
+    add_teacher_options,
+    command,
+    price,
+    run,
+    share,
+)
 from scripts.engine_options import add_engine_options, engine_of
 
 
@@ -38,6 +49,8 @@ def main(arguments: Sequence[str]) -> None:
         limit=options.limit,
         keep_rejects=options.on_error == "keep",
         evaluation_size=options.evaluation_size,
+        min_confidence=options.min_confidence,
+        published=options.published,
         **engine_of(options),
     )
     try:
@@ -82,6 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     add_engine_options(parser)
     bad = f"a row that cannot be read stops the run, or is kept apart in DIR/{REJECTS}"
     add("--on-error", choices=["stop", "keep"], default="stop", help=bad)
+    sure = "count no noise of which the label is less sure than X, 0 to 1 (0: count all)"
+    add("--min-confidence", type=share, default=0.0, metavar="X", help=sure)
+    scored = "JSONL labels to score ours against, never to label; the card tells how they agree"
+    add("--published", **FILE, help=scored)
     model = add_teacher_options(parser)
     no_more = "print calls and tokens, ask nothing, build nothing"
     model.add_argument("--estimate", action="store_true", help=no_more)

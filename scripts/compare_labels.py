@@ -5,22 +5,25 @@ python -m scripts.compare_labels --verified build/musique --published labels.jso
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.lookup import Labelled, labelled, verified_rows
+from builders.verified.verification import doubted
 from evaluators.labels.published import (
+    CALIBRATION,
     HEADER,
+    calibration,
     comparison,
     disagreements,
     listed,
-    read_published,
     write_disagreements,
 )
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.published import read_published
 from safe_stepwise.store.tables import table
-from scripts.cli import FILE, FOLDER, Parser, command, run
+from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
 
 ROOT = Path(__file__).parents[1]
 REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")
@@ -37,7 +40,10 @@ def main(arguments: Sequence[str]) -> None:
         rows = {name: _once(found) for name, found in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
+    rows = _sure(rows, options.min_confidence)
     print(table([HEADER, *comparison(rows, published)]))
+    print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
+    print(table([CALIBRATION, *calibration(rows, published)]))
     differ = disagreements(rows, published)
     print(listed(differ, options.show))
     if options.disagreements:
@@ -74,6 +80,16 @@ def _once(rows: Iterable[Labelled]) -> list[Labelled]:
     return list(first.values())
 
 
+def _sure(rows: Mapping[str, list[Labelled]], least: float) -> dict[str, list[Labelled]]:
+    """The rows with their labels, but those of noise that are less sure than ``least``."""
+    unsaid = [label for found in rows.values() for _, label in found if label.confidence is None]
+    if least and (noise := sum(label.unverifiable for label in unsaid)):
+        warn(f"{noise} labels of noise say no confidence: --min-confidence leaves them as they are")
+    return {
+        name: [(q, doubted(label, least)) for q, label in found] for name, found in rows.items()
+    }
+
+
 def _parser() -> Parser:
     parser = command(
         "compare_labels", "Score noise labels against published ones and list the disagreements."
@@ -82,6 +98,8 @@ def _parser() -> Parser:
     add("--data", **FOLDER, default=REAL_DATA, help="real rows and their labels")
     add("--verified", **FOLDER, help="an output of build_verified, to score")
     add("--published", **FILE, help="JSONL labels to score it against")
+    sure = "count no noise of which a label is less sure than X, 0 to 1 (0: count all)"
+    add("--min-confidence", type=share, default=0.0, metavar="X", help=sure)
     add("--show", type=int, default=5, metavar="N", help="disagreements to print a side (5)")
     add("--disagreements", **FILE, help="write all of them here, as JSONL")
     return parser

@@ -15,6 +15,7 @@ from releases.manifest import Known, Manifest, StepsEntry
 from releases.parts import refuse_strangers
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import DATASETS, VERIFIED
+from safe_stepwise.store.published import read_published
 
 KNOWN = Known(
     benchmarks=BENCHMARKS,
@@ -46,18 +47,23 @@ def build_plans(
             evaluation_size=manifest.evaluation_size,
             sha256=entry.sha256,
             keep_work=True,
+            min_confidence=entry.min_confidence,
+            published=entry.published,
         )
         for entry in manifest.builds
     ]
 
 
 def check_plans(manifest: Manifest, output: Path) -> None:
-    """Raise ``UserError`` for a folder of another release, and a bad file of refined rows."""
+    """Raise ``UserError`` for a folder of another release, bad published labels or refined rows."""
     datasets = output / DATASETS
     refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
+    for build in manifest.builds:
+        if build.published is not None:
+            read_published(build.published)  # a mistake in it shows before hours of work
     entry = manifest.verifier_steps
     if entry is not None and entry.refined_from is not None:
-        read_refined(entry.refined_from)  # a mistake in it shows before hours of work
+        read_refined(entry.refined_from)  # likewise
 
 
 def steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:

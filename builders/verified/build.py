@@ -7,7 +7,7 @@ accumulate: a build replaces its own benchmark and split and keeps the rest.
 import functools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,22 @@ from builders.verified import features
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
-from builders.verified.statistics import InputSource, Kind, SampleCounts, Statistics, libraries
+from builders.verified.statistics import (
+    TRUTH,
+    InputSource,
+    Kind,
+    Known,
+    SampleCounts,
+    Statistics,
+    libraries,
+)
 from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.agreement import Seen, agreement_of
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
     EVAL,
@@ -38,6 +48,7 @@ from safe_stepwise.store.names import (
     VERIFIED,
 )
 from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.published import read_published
 from safe_stepwise.store.shapes import shaped
 
 DATASETS = (VERIFIED, NOISE_LABELS)
@@ -67,9 +78,10 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified, Statistics):
         kept = _rejects_of_others(plan)
         source = source_of(plan)
+        published = None if plan.published is None else read_published(plan.published)
         collect(plan, done)
         release = publishing.new_release(plan.work)
-        statistics = _statistics(plan, source, done, *_write(plan, done, release))
+        statistics = _statistics(plan, source, done, *_write(plan, done, release, published))
         _refuse_unjudged(plan, done, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
@@ -108,13 +120,14 @@ def _publish(plan: Build, release: Path, rejects: Sequence[bytes]) -> None:
 
 
 def _write(
-    plan: Build, done: Collected, release: Path
-) -> tuple[_Files, Counter[tuple[str, str]], SampleCounts | None]:
+    plan: Build, done: Collected, release: Path, published: Mapping[str, bool] | None
+) -> tuple[_Files, Counter[tuple[str, str]], Counter[Seen], SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``.
 
-    Returns them, how many rows there are by kind and noise type, and what came of the sample.
+    Returns them, how many rows there are by kind and noise type, what was found of rows that
+    others know, and what came of the sample.
     """
-    name, counts = plan.benchmark, Counter[tuple[str, str]]()
+    name, counts, seen = plan.benchmark, Counter[tuple[str, str]](), Counter[Seen]()
     sample = EvaluationSample(plan.evaluation_size, plan.seed)
     writers = {
         (dataset, config): SplitWriter(
@@ -128,6 +141,7 @@ def _write(
         numbers = table.column("noise_type")
         types = [NOISE_TYPES[number] for number in numbers.to_pylist()]
         counts.update(zip(table.column("kind").to_pylist(), types, strict=True))
+        seen.update(_seen(table, types, published))
         verified = table.filter(pc.equal(numbers, NOISE_TYPES.index("none")))
         writers[VERIFIED, name].add(verified)
         writers[VERIFIED, name + LABELED].add(table)
@@ -141,9 +155,29 @@ def _write(
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
     if plan.split != VALIDATION:
-        return files, counts, None
+        return files, counts, seen, None
     drawn = files[VERIFIED][name + EVAL].rows
-    return files, counts, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
+    return files, counts, seen, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
+
+
+def _seen(
+    table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None
+) -> Iterator[Seen]:
+    """What was found of each row of which others know, or made up, whether it is noise."""
+    known: Iterable[bool | None] = table.column("known_noise").to_pylist()
+    if published is not None:
+        known = map(published.get, table.column("id").to_pylist())
+    for is_noise, type_, sure in zip(
+        known, types, table.column("confidence").to_pylist(), strict=True
+    ):
+        if is_noise is not None:
+            yield is_noise, type_, sure
+
+
+def _known(plan: Build, seen: Mapping[Seen, int]) -> Known | None:
+    if plan.published is not None:
+        return Known(plan.published.name, sha256_of(plan.published), agreement_of(seen))
+    return Known(TRUTH, "", agreement_of(seen)) if seen else None
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -169,6 +203,7 @@ def _statistics(
     done: Collected,
     files: _Files,
     rows: Mapping[tuple[str, str], int],
+    seen: Mapping[Seen, int],
     evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
@@ -199,6 +234,8 @@ def _statistics(
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
         caveat=benchmark.CAVEAT,
+        min_confidence=plan.min_confidence,
+        known=_known(plan, seen),
         libraries=libraries(),
         code_sha256=code_of(plan.benchmark, plan.teacher.name),
     )

@@ -15,10 +15,11 @@ from builders.benchmarks.sources import RawRow, decode
 from builders.synthetic import Spec, generate
 from builders.verified.features import question_sha256
 from builders.verified.teachers import Teacher, Teachers
-from builders.verified.verification import verify
+from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError
-from safe_stepwise.records import Label, Question, canonical_json
+from safe_stepwise.records import NOISE_TYPES, Label, Question, canonical_json
 from safe_stepwise.store import event_loop
+from safe_stepwise.store.agreement import SOUND
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import label_row, question_row
 
@@ -76,6 +77,7 @@ class Chunk:
     teacher: Teachers
     schema: pa.Schema
     folder: Path
+    min_confidence: float = 0.0
 
     @property
     def path(self) -> Path:
@@ -93,19 +95,20 @@ class Chunk:
         Raises what the verifier does wrong, with the row's id as a note. A row that cannot be read
         is a `Reject`, not an error.
         """
-        questions, rejects = self.questions()
-        verifying = _verify_all([question for _, question in questions], self.teacher)
+        questions, rejects = self._read()
+        verifying = _verify_all([question for _, question, _ in questions], self.teacher)
         labels, replies = event_loop.wait_for(verifying)
         rows = [
             {
                 "index": index,
                 "question_sha256": question_sha256(question.question),
+                "known_noise": known,
                 **question_row(question),
-                **label_row(label),
+                **label_row(doubted(label, self.min_confidence)),
             }
-            for (index, question), label in zip(questions, labels, strict=True)
+            for (index, question, known), label in zip(questions, labels, strict=True)
         ]
-        ids = tuple((index, question.id) for index, question in questions)
+        ids = tuple((index, question.id) for index, question, _ in questions)
         found = Verified(ids, tuple(rejects), dict(replies))  # asdict breaks a Counter
         return found, pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
@@ -119,16 +122,24 @@ class Chunk:
 
     def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
         """The questions with their index in the chunk, and the rows that can't be read."""
+        read, rejects = self._read()
+        return [(index, question) for index, question, _ in read], rejects
+
+    def _read(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
+        """The same, and whether a question is known to be noise: of made-up ones; to score with."""
         if isinstance(self.rows, Synthetic):
             made = generate(self.rows.spec, self.start, self.start + self.rows.rows, self.split)
-            return list(enumerate(question for question, _ in made)), []
-        questions: list[tuple[int, Question]] = []
+            return [
+                (n, question, truth not in SOUND) for n, (question, truth) in enumerate(made)
+            ], []
+        questions: list[tuple[int, Question, bool | None]] = []
         rejects: list[Reject] = []
         for index, raw in enumerate(self.rows):
             content: Any = None
             try:
                 content = decode(raw)
-                questions.append((index, parse_row(content, self.benchmark, self.split)))
+                question = parse_row(content, self.benchmark, self.split)
+                questions.append((index, question, _truth(content, self.benchmark)))
             except RowError as error:
                 row = raw.payload if content is None else content
                 rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))
@@ -151,9 +162,12 @@ class Chunk:
 
 
 def shard_schema(labeled: pa.Schema) -> pa.Schema:
-    """The columns of a shard: those of ``B_labeled``, the row's index and its question's hash."""
-    extra = [pa.field("index", pa.int32()), pa.field("question_sha256", pa.string())]
-    return pa.schema([*extra, *labeled])
+    """The columns of a shard: those of ``B_labeled``, and what is not, or not there, published.
+
+    These are the row's index, the hash of its question, and whether it is known to be noise.
+    """
+    index, known = pa.field("index", pa.int32()), pa.field("known_noise", pa.bool_())
+    return pa.schema([index, pa.field("question_sha256", pa.string()), known, *labeled])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
@@ -171,7 +185,7 @@ def _key(chunk: Chunk) -> str:
     teacher = chunk.teacher
     by = (teacher.__module__, "builders.work.shards")
     code = code_of(chunk.benchmark, teacher.name, *by)
-    head = [code, teacher.identity, chunk.benchmark, chunk.split, chunk.start]
+    head = [code, teacher.identity, chunk.benchmark, chunk.split, chunk.start, chunk.min_confidence]
     digest = hashlib.sha256(canonical_json(head).encode())
     if isinstance(chunk.rows, Synthetic):
         digest.update(canonical_json(chunk.rows).encode())
@@ -200,6 +214,12 @@ async def _verified(question: Question, teacher: Teacher) -> Label:
     except Exception as error:
         error.add_note(f"while verifying question {question.id!r}")
         raise
+
+
+def _truth(content: Any, benchmark: str) -> bool | None:
+    """Whether a made-up row of a file says to be noise."""
+    truth = content.get("truth") if benchmark == "synthetic" else None
+    return truth not in SOUND if truth in NOISE_TYPES else None
 
 
 def _id_of(content: Any) -> str | None:

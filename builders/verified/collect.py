@@ -14,6 +14,7 @@ from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
 from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
+from builders.verified.teachers.llm import LLMTeachers
 from builders.work.executors import Executor, Slurm, Standing, results
 from builders.work.ranks import Work
 from builders.work.shards import Shard
@@ -46,8 +47,21 @@ class Build:
     evaluation_size: int = EVALUATION_SIZE
     sha256: str | None = None
     """Digest that the source must have."""
+    min_confidence: float = 0.0
+    """Noise of which the teacher is less sure is not counted."""
+    published: Path | None = None
+    """Labels to score ours against; they are never looked up to label."""
     keep_work: bool = False
     """Leave the shards after success too, for a caller with more builds to do."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_confidence <= 1:
+            raise UserError(f"min_confidence {self.min_confidence}: has to lie between 0 and 1")
+        if self.min_confidence and isinstance(self.teacher, LLMTeachers):
+            raise UserError(
+                f"min_confidence {self.min_confidence}: {self.teacher.spec} says no confidence, so "
+                "it would change nothing; leave it out, or label by annotations"
+            )
 
     @property
     def work(self) -> Path:
@@ -95,7 +109,10 @@ def _jobs(plan: Build) -> Iterator[Chunk]:
     schema = shard_schema(features.labeled_features().arrow_schema)
     folder = plan.work / "shards"
     for start, rows in _parts(plan):
-        yield Chunk(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder)
+        yield Chunk(
+            *(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder),
+            min_confidence=plan.min_confidence,
+        )
 
 
 def _parts(plan: Build) -> Iterator[tuple[int, tuple[sources.RawRow, ...] | Synthetic]]:

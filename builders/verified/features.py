@@ -41,6 +41,7 @@ def label_features() -> Any:
         {
             "unverifiable": Value("bool"),
             "noise_type": ClassLabel(names=list(NOISE_TYPES)),
+            "confidence": Value("float64"),
             "explanation": text,
             "reasoning_path": List(step),
             "knowledge_graph": List({**step, "sentence": number}),

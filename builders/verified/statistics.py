@@ -7,6 +7,9 @@ from importlib.metadata import version as installed_version
 import safe_stepwise
 from builders.verified.evaluation_sample import PASSAGES
 from builders.work.parquet import SplitFiles
+from safe_stepwise.store.agreement import Agreement
+
+TRUTH = "truth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class Kind:
 
     rows: int
     unverifiable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Labels beside the labels that are known of a build's rows: how far the two agree."""
+
+    by: str
+    """`TRUTH` of made-up rows, or the name of a file of published labels."""
+    digest: str
+    """SHA-256 of the file (64 hex digits); empty of the truth, which the source has."""
+    agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,10 @@ class Statistics:
     libraries: Mapping[str, str]
     code_sha256: str
     caveat: str = ""
-    """Builds of before have none."""
+    """Builds of before have none; nor what follows."""
+    min_confidence: float = 0.0
+    known: Known | None = None
+    """None where nothing is known of any row."""
 
     def __post_init__(self) -> None:
         parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

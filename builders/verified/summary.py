@@ -5,19 +5,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from builders.verified.collect import Build, source_of
-from builders.verified.statistics import Statistics
+from builders.verified.statistics import TRUTH, Known, Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
 from safe_stepwise.store.tables import table
 
 
 def replaced(plan: Build) -> str:
-    """What another source, limit or teacher made in the place of this build; empty if nothing."""
+    """What other settings made in the place of this build; empty if nothing.
+
+    These are source, limit, teacher and least confidence.
+    """
     dataset = plan.output / VERIFIED
     for made in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
         if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
-            before = (made["source"]["digest"], made["limit"], made["teacher"])
-            if before != (source_of(plan).digest, plan.limit, plan.teacher.name):
+            least = made.get("min_confidence", 0.0)
+            before = (made["source"]["digest"], made["limit"], made["teacher"], least)
+            now = (source_of(plan).digest, plan.limit, plan.teacher.name, plan.min_confidence)
+            if before != now:
                 return (
                     f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
                     f"{made['rows']:,} rows of {made['source']['name']}, by {made['teacher']}"
@@ -58,6 +63,8 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
                 f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages"
                 " and were left out"
             )
+    if statistics.known is not None:
+        lines.append(f"\n{_agreed(statistics.known)}")
     if statistics.replies:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in statistics.replies.items())
         lines.append(f"\nreplies of the teacher: {counts}")
@@ -71,6 +78,17 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
     if statistics.rejected:
         lines.append(f"\nrejected rows, with reasons: {plan.output / REJECTS}")
     return lines
+
+
+def _agreed(known: Known) -> str:
+    found = known.agreement
+    by = "the truth" if known.by == TRUTH else known.by
+    if not found.rows:
+        return f"agreement with {by}: none of the rows is in it"
+    return (
+        f"agreement with {by} on {found.rows:,} rows, {found.noise:,} of them noise: "
+        f"precision {found.precision:.3f}, recall {found.recall:.3f}, F1 {found.f1:.3f}"
+    )
 
 
 def _counted(made: Statistics) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ needs.
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
@@ -29,9 +30,32 @@ async def verify(question: Question, teacher: Teacher) -> Label:
         graph = await build_graph(question, teacher)
         proposal = await teacher.propose(question, graph)
     except TeacherError as error:
-        return Label("unparsed", f"The teacher failed: {error}", (), (), teacher.name)
+        return Label("unparsed", f"The teacher failed: {error}", (), (), teacher.name, 0.0)
     noise_type, explanation = validate(question, graph, proposal)
-    return Label(noise_type, explanation, proposal.path, graph.triples, teacher.name)
+    sure = 0.0 if noise_type == "unparsed" else proposal.confidence
+    return Label(noise_type, explanation, proposal.path, graph.triples, teacher.name, sure)
+
+
+def doubted(label: Label, least: float) -> Label:
+    """The label; if it is of noise and less sure than ``least``, the row is kept and says so.
+
+    Such a row has no reasoning path: as far as one was found it leads to no answer that was
+    confirmed, and steps are made of paths. Noise of which no confidence is said stays.
+
+    >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
+    >>> doubted(label, 0.5).explanation
+    'Kept, since the confidence 0.35 lies under 0.50: No passage states it.'
+    """
+    if not label.unverifiable or label.confidence is None or label.confidence >= least:
+        return label
+    why = f"the confidence {_told(label.confidence)} lies under {_told(least)}"
+    told = f"Kept, since {why}: {label.explanation}"
+    return replace(label, noise_type="none", explanation=told, reasoning_path=())
+
+
+def _told(share: float) -> str:
+    """Two digits, or as many as tell it from what rounds to the same."""
+    return f"{share:.2f}" if round(share, 2) == share else f"{share:g}"
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
@@ -143,6 +167,9 @@ def _validate_comparison(
 ) -> tuple[NoiseType, str]:
     """A comparison needs two branches whose values give the answer."""
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
+    if len(branches) < 2:
+        # An alias that joins the two sides is none: they are asked about as two.
+        branches = KnowledgeGraph(path).branches(path)
     if len(branches) < 2:
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:

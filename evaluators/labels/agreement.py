@@ -2,50 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.records import NOISE_TYPES, Question
+from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 Key = TypeVar("Key", bound=Hashable)
 
 Pairs = Counter[tuple[str, str | None]]
 """How often an error was meant and one found, None where the checker abstained."""
-SOUND = ("none", "unparsed")
-"""Noise types that do not call a row unverifiable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How often two labellings agree on one name: rows in ``both``, in the ``true`` one, ``found``.
-
-    >>> score = Score("unverifiable", both=3, true=4, found=6)
-    >>> score.precision, score.recall, round(score.f1, 3)
-    (0.5, 0.75, 0.6)
-    """
-
-    name: str
-    both: int
-    true: int
-    found: int
-
-    @property
-    def precision(self) -> float:
-        """Share of the found rows that are true; 0 where nothing was found."""
-        return self.both / self.found if self.found else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the true rows that were found; 0 where there are none."""
-        return self.both / self.true if self.true else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        return 2 * self.both / (self.true + self.found) if self.true + self.found else 0.0
 
 
 def agreement(true: Mapping[Key, bool], found: Mapping[Key, bool], name: str) -> Score:

@@ -1,37 +1,20 @@
 """Noise labels beside published ones: how well they agree, and the rows on which they differ."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evaluators.labels.agreement import SOUND, agreement, lacks_entities, score_rows
+from evaluators.labels.agreement import agreement, lacks_entities, score_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NOISE_TYPES, Label, Question
+from safe_stepwise.records import Label, Question
+from safe_stepwise.store.agreement import Seen, agreement_of
 from safe_stepwise.store.files import write_lines
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import printable
 
 Labelled = tuple[Question, Label]
 HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
-
-
-def read_published(path: Path) -> dict[str, bool]:
-    """Whether each id is unverifiable, from JSONL; raises ``UserError`` with file and line."""
-    labels: dict[str, bool] = {}
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            row = parse_json(line)
-            labels[str(row["id"])] = _is_noise(row)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f'{path}:{number}: not a JSON object with "id" and "unverifiable" (true or false),'
-                ' or "truth" (a noise type)'
-            ) from None
-    return labels
+CALIBRATION = ("benchmark", "confidence", "noise", "confirmed", "sound", "confirmed")
 
 
 def comparison(
@@ -57,6 +40,27 @@ def comparison(
             _, *scores = score_rows([agreement(published, labels, what)])[0]
             rows.append((name, what, shared, *scores))
     return rows
+
+
+def calibration(
+    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
+) -> list[tuple[object, ...]]:
+    """Table rows: of our labels of about one confidence, the share that the published confirm."""
+    rows: list[tuple[object, ...]] = []
+    for name, found in labelled.items():
+        seen: Counter[Seen] = Counter(
+            (published[question.id], label.noise_type, label.confidence)
+            for question, label in found
+            if question.id in published
+        )
+        for b in agreement_of(seen).calibration:
+            noise, sound = _share(b.noise_confirmed, b.noise), _share(b.sound_confirmed, b.sound)
+            rows.append((name, b.confidence, b.noise, noise, b.sound, sound))
+    return rows
+
+
+def _share(part: int, rows: int) -> str:
+    return f"{part / rows:.3f}" if rows else "-"
 
 
 def disagreements(
@@ -103,11 +107,3 @@ def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
         write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _is_noise(row: Mapping[str, object]) -> bool:
-    if isinstance(row.get("unverifiable"), bool):
-        return bool(row["unverifiable"])
-    if row["truth"] not in NOISE_TYPES:
-        raise ValueError(row["truth"])
-    return row["truth"] not in SOUND

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.comparison.significance import Matrix, in_blocks, percentiles
-from evaluators.labels.agreement import Score
+from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.measures import MEASURES
 from safe_stepwise.taxonomy import CORRECT, labels
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.labels.agreement import Score
 from evaluators.verifier.page import confusion_csv, confusion_png, page
 from evaluators.verifier.quality import RESAMPLES, agreement
 from evaluators.verifier.runs import VerifierRun
 from evaluators.verifier.step_set import Prefix, StepCase
 from safe_stepwise.records import canonical_json
 from safe_stepwise.steps import format_step
+from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.locks import cannot_write
 from safe_stepwise.store.measures import title_of

@@ -104,7 +104,9 @@ def without_names(text: str, names: Sequence[str]) -> str:
     """
     for name in names:
         bare = _BRACKETS.sub("", name)
-        text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
+        text = text.replace(bare, "X")
+        if bare and bare.lower() in text.lower():  # else no pattern is made for the name
+            text = re.sub(re.escape(bare), "X", text, flags=re.IGNORECASE)
     return text
 
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from safe_stepwise.language.grounding import Finding, ground
 from safe_stepwise.language.mentions import first_mention, is_about, mentions
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import TriplePattern, asked
+from safe_stepwise.language.relations import RELATIONS, TriplePattern, asked
 from safe_stepwise.language.vocabulary import word_list
-from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.records import Hop, Passage, Question, Triple
 
 _REFERENCE = re.compile(r"#(\d+)")
 _LEADING_WORD = re.compile(r"^(?:under|in|on|at|by|during|from|of|an?) (?=[A-ZÀ-ÞŠ])")
@@ -49,14 +50,15 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
     [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
     """
     if question.decomposition:
-        return tuple(_decomposed(question))
+        titles = tuple(passage.title for passage in question.passages)
+        return _as_hops(question.decomposition, titles)
     return tuple(AnnotatedHop(triple) for triple in question.evidence)
 
 
 def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
     """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
     triple = hop.triple
-    if not hop.free:
+    if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         return ground(triple.head, triple.relation, triple.tail, passages)
     for number, passage in passages:
         if triple.passage in (None, number):
@@ -64,8 +66,13 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     return Finding("absent")
 
 
-def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
-    hops = question.decomposition
+@lru_cache(maxsize=256)
+def _as_hops(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
+    """Made once: a question's hops are looked up in each of its passages."""
+    return tuple(_decomposed(hops, titles))
+
+
+def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[AnnotatedHop]:
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
 
@@ -84,7 +91,7 @@ def _decomposed(question: Question) -> Iterator[AnnotatedHop]:
             ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
             yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
         else:
-            title = question.passages[hop.passage - 1].title if hop.passage else hop.question
+            title = titles[hop.passage - 1] if hop.passage else hop.question
             words = _REFERENCE.sub("…", hop.question).strip()
             start = refers[0] if refers else title
             yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))
@@ -98,9 +105,10 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
         return Finding("absent")
     here = text.sentence_at(place)
     stems = {word[:5] for word in f"{clean(passage.title)} {text.clean}".split()}
-    words = [w for w in clean(hop.triple.relation).replace("?", "").split() if w not in _STOP_WORDS]
+    said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
+    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
     overlap = sum(word[:5] in stems for word in words) / max(1, len(words))
     linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
-    if hop.refers and not linked and overlap < _LEAST_OVERLAP:
+    if (hop.refers or not hop.free) and not linked and overlap < _LEAST_OVERLAP:
         return Finding("mentioned", number, here)
     return Finding("stated", number, here)

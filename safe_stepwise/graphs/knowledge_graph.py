@@ -7,9 +7,9 @@ number tell them apart; name-alikes ("the Elder" / "the Younger", "(painter)" / 
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise
 
 import networkx as nx
 
@@ -55,28 +55,35 @@ class KnowledgeGraph:
     def __init__(
         self, triples: Iterable[Triple] = (), same: Mapping[str, str] | None = None
     ) -> None:
-        self.graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        # Not a view of the graph: a view walks neighbours in hash order, which no run repeats.
-        self._joined: nx.Graph[str] = nx.Graph()
         self.aliases: Mapping[str, str] = dict(same or {})
-        links = nx.Graph((entity_key(a), entity_key(b)) for a, b in self.aliases.items())
-        self._canonical: dict[str, str] = {
-            key: min(names) for names in nx.connected_components(links) for key in names
-        }
-        self._triples: dict[Triple, None] = {}
-        for triple in triples:
-            self.add(triple)
+        self._canonical = _canonical(tuple(self.aliases.items()))
+        self._triples = dict.fromkeys(triples)
+        self._ends: dict[str, dict[str, list[Triple]]] = {}
+        for triple in self._triples:
+            head, tail = self.node(triple.head), self.node(triple.tail)
+            self._ends.setdefault(head, {}).setdefault(tail, []).append(triple)
+            self._ends.setdefault(tail, {})
 
-    def add(self, triple: Triple) -> None:
-        """Add an edge; the same triple from the same place is kept once."""
-        if triple in self._triples:
-            return
-        self._triples[triple] = None
-        head, tail = self.node(triple.head), self.node(triple.tail)
-        self.graph.add_node(head, name=triple.head)
-        self.graph.add_node(tail, name=triple.tail)
-        self.graph.add_edge(head, tail, relation=triple.relation, triple=triple)
-        self._joined.add_edge(head, tail)
+    @cached_property
+    def graph(self) -> "nx.MultiDiGraph[str]":
+        """All of it for networkx, which knows a node by its last ``name``; made when asked for."""
+        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        for triple in self._triples:
+            head, tail = self.node(triple.head), self.node(triple.tail)
+            graph.add_node(head, name=triple.head)
+            graph.add_node(tail, name=triple.tail)
+            graph.add_edge(head, tail, relation=triple.relation, triple=triple)
+        return graph
+
+    @cached_property
+    def _joined(self) -> "nx.Graph[str]":
+        # Not a view of the graph: a view walks neighbours in hash order, which no run repeats.
+        return nx.Graph((self.node(t.head), self.node(t.tail)) for t in self._triples)
+
+    @cached_property
+    def _parts(self) -> dict[str, Set[str]]:
+        """Each node with all that are joined to it, itself included."""
+        return {node: part for part in nx.connected_components(self._joined) for node in part}
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -93,27 +100,19 @@ class KnowledgeGraph:
         return self.node(one) == self.node(other)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.graph.has_node(self.node(name))
+        return isinstance(name, str) and self.node(name) in self._ends
 
     def find(self, head: str, relation: str, tail: str | None = None) -> tuple[Triple, ...]:
         """Edges from ``head`` by ``relation``, to ``tail`` or to anything."""
-        node = self.node(head)
-        if not self.graph.has_node(node):
-            return ()
-        goal = None if tail is None else self.node(tail)
-        return tuple(
-            data["triple"]
-            for _, end, data in self.graph.out_edges(node, data=True)
-            if data["relation"] == relation and goal in (None, end)
-        )
+        ends = self._ends.get(self.node(head), {})
+        found = chain(*ends.values()) if tail is None else ends.get(self.node(tail), ())
+        return tuple(triple for triple in found if triple.relation == relation)
 
     def path(self, sources: Iterable[str], target: str) -> tuple[Triple, ...] | None:
         """The shortest chain of edges, either way, from any source to the target, or None."""
         goal = self.node(target)
-        if not self.graph.has_node(goal):
-            return None
-        starts = [start for start in map(self.node, sources) if self.graph.has_node(start)]
-        joined = [start for start in starts if nx.has_path(self._joined, start, goal)]
+        part = self._parts.get(goal, frozenset())
+        joined = [start for start in map(self.node, sources) if start in part]
         paths: list[list[str]] = [nx.shortest_path(self._joined, start, goal) for start in joined]
         if not paths:
             return None
@@ -146,15 +145,20 @@ class KnowledgeGraph:
         known = [s for s in sources if s in self]
         if not known:
             return f"none of {', '.join(f'“{s}”' for s in sources)} is in the graph"
-        if self.path(known, target) is not None:
+        if any(self.node(target) in self._parts[self.node(source)] for source in known):
             return ""
-        near = nx.node_connected_component(self._joined, self.node(known[0]))
+        near = self._parts[self.node(known[0])]
         names = sorted(self.graph.nodes[n]["name"] for n in near if n != self.node(known[0]))
         quoted = ", ".join(f"“{name}”" for name in names)
         reach = f"only reaches {quoted}" if names else "has no edge"
         return f"“{known[0]}” {reach}; nothing joins it to “{target}”"
 
     def _edge(self, one: str, other: str) -> Triple:
-        data = self.graph.get_edge_data(one, other) or self.graph.get_edge_data(other, one)
-        triple: Triple = data[0]["triple"]
-        return triple
+        return (self._ends[one].get(other) or self._ends[other][one])[0]
+
+
+@lru_cache(maxsize=1024)
+def _canonical(aliases: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """The node of each name that means another, of their keys the first; several graphs ask."""
+    links = nx.Graph((entity_key(a), entity_key(b)) for a, b in aliases)
+    return {key: min(names) for names in nx.connected_components(links) for key in names}

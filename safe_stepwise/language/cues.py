@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from safe_stepwise.language.relations import cue_pattern
+from safe_stepwise.language.text import MONTHS
 
 REACH = 140
 """Characters between a cue and what it governs, at most: about a long clause."""
@@ -25,11 +26,40 @@ _JOINED = re.compile(
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 _DENIAL = 60
 """Characters in which it is looked for."""
-_RECIPROCAL = re.compile(r"married|eloped|divorced|wed|wedded|remarried|marry|couple")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
-_HIS = re.compile(r"(?: ,)?(?: and)? (?:his|her|their) (?:\w+ )?")
+# "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
+_PLACED = re.compile(
+    r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
+    r"(?: (?:is|was|became|would be))?(?: the \w+)? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
+    r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
+    r"| until (?:his|her|their)) "
+)
+_OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+_LEADS = {
+    f"{lead}{word}{article}".strip()
+    for lead in ("", "it was ")
+    for word in ("", "in", "on", "at", "from")
+    for article in ("", " the", " the town of", " the city of", " the village of")
+}
+_EVENTS = ("birth", "death", "burial")
+_WEAK = ("preposition", "lies")
+"""Labels of words that tell nothing of a place before them."""
+_ANOTHER_WORK = re.compile(
+    r"\b(?:based (?:up)?on|inspired by|adapted from|adaptation of|compared (?:with|to)|remake of"
+    r"|(?:sequel|prequel|tribute) to|dedicated to|similar to|reminiscent of|parody of)\b"
+    r"(?!.*\b(?:and|it|which|, (?:directed|written|produced|starring))\b)"
+)
+_CLAUSE = 120
+# "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
+_LED = re.compile(
+    r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
+)
+_OWN_PLACE = re.compile(
+    r" (?:in|at|near)(?: the)? (?!(?:age|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
+    + "|".join(MONTHS) + r")\b)\b)\w"
+)
 _POSSESSIONS = {
     "film": {"director"},
     "movie": {"director"},
@@ -96,10 +126,21 @@ def governing_cues(
     ['director', 'writer']
     """
     leading = cues_between(text, group, max(low, start - _SENTENCE), start)
-    before = [cue for cue in leading if not cue.denied and _has_brackets_closed(text, cue, start)]
-    after = next(iter(cues_between(text, group, end, min(high, end + _SENTENCE))), None)
-    if after and not _has_subject(text, end, after, group, opens=start <= low + 1):
+    before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
+    following = cues_between(text, group, end, min(high, end + _SENTENCE))
+    after = next(
+        (
+            cue
+            for cue in following
+            if cue.label not in _WEAK
+            and (group != "place" or _is_outside(text, end, cue.start))
+        ),
+        None,
+    )
+    if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
         after = None
+    if group == "place":
+        return _placed(text, before, after, start, end)
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
@@ -108,12 +149,49 @@ def governing_cues(
         return frozenset([after.label])
     if back > REACH:
         return frozenset()
-    if group == "place" and any(cue.label == "contact" for cue in before):
+    return _with_coordinated(text, before)
+
+
+def _placed(
+    text: str, before: list[Cue], after: Cue | None, start: int, end: int
+) -> frozenset[str]:
+    """What a place is to its sentence's subject; "in" says it only where nothing else does."""
+    if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
-    return _with_coordinated(text, before, group)
+    led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
+    telling = [cue for cue in before if cue.label not in _WEAK]
+    back = start - telling[-1].end if telling else REACH + 1
+    if after is not None and (back > REACH or after.start - end < back // 2):
+        return frozenset([after.label])
+    labels = _with_coordinated(text, telling) if back <= REACH else frozenset[str]()
+    return labels.union(_WEAK) if led else labels
 
 
-def _has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
+def _is_outside(text: str, end: int, start: int) -> bool:
+    """Whether no bracket opens after one offset that is still open at another."""
+    return text.count("(", end, start) <= text.count(")", end, start)
+
+
+def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
+    """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
+    between = text[end : cue.start]
+    if text.startswith(" there", cue.end):
+        return True
+    if text[end - 1].isdigit():
+        later = any(char.isdigit() for char in between)
+        return cue.label in _EVENTS and not later and len(between) <= REACH // 2
+    if _OWN_PLACE.match(text, cue.end):
+        return False
+    told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
+    return bool(told) or (cue.label in _EVENTS and len(between) <= 2)
+
+
+def _opens(text: str, low: int, start: int) -> bool:
+    """Whether a span opens its sentence, be it behind "in"."""
+    return text[low:start].strip() in _LEADS
+
+
+def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
     """Whether no bracket that a cue stands in ends before a span."""
     between = text[cue.end : start]
     return between.count(")") <= between.count("(")
@@ -126,29 +204,26 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     """
     between, said = text[end : cue.start], text[cue.start : cue.end]
     passive = text.startswith(" by ", cue.end)
-    if group == "kin" and _RECIPROCAL.fullmatch(said):
-        return len(between) <= 60
-    if group == "kin" and _HIS.fullmatch(between):
-        return True
     if opens and _AND_SOMEBODY.fullmatch(between):
         return not passive
     if " and " in between or " but " in between or passive:
         return False
+    if group == "life":
+        return _is_told_of(text, end, cue, opens=opens)
+    if group == "place":
+        return len(between) <= REACH // 2 and (
+            cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
+        )
     no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
     if _PASSIVE.fullmatch(said) and no_object:
         return False
-    if group == "place" and cue.label not in ("border", "capital"):
-        return False
-    return len(between) <= (2 if group == "life" else 40)
+    return len(between) <= 40
 
 
-def _with_coordinated(text: str, cues: list[Cue], group: str) -> frozenset[str]:
+def _with_coordinated(text: str, cues: list[Cue]) -> frozenset[str]:
     labels = {cues[-1].label}
     for later, earlier in pairwise(reversed(cues)):
-        if "colleague" in (later.label, earlier.label):
-            break
-        through_spouse = group == "kin" and later.label == "spouse"
-        if not through_spouse and not _JOINED.fullmatch(text, earlier.end, later.start):
+        if not _JOINED.fullmatch(text, earlier.end, later.start):
             break
         labels.add(earlier.label)
     return frozenset(labels)

@@ -7,15 +7,22 @@ of a passage about its head (or one that names it) has the tail governed by a cu
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, get_args
 
 from safe_stepwise.language.cues import cues_between, governing_cues
-from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, word_spans
+from safe_stepwise.language.kin import ROLES, TURNED, roles_of
+from safe_stepwise.language.mentions import (
+    is_about,
+    mentioned_within,
+    mentions,
+    mentions_subject,
+    word_spans,
+)
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.relations import RELATIONS, Relation, nation_pattern
+from safe_stepwise.language.relations import RELATIONS, Relation, is_country, is_nation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
@@ -30,13 +37,20 @@ class Finding:
 
     ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
     only one. ``together``: head and tail share a sentence that does not say the relation.
-    ``mentioned``: the tail stands somewhere. ``absent``: it does not.
+    ``mentioned``: the tail stands somewhere. ``absent``: it does not. ``loose``: it counts as
+    stated only as long as the passage gives no other value.
     """
 
     status: Status
     passage: int | None = None
     sentence: int | None = None
     value: str = ""
+    loose: bool = False
+
+    @property
+    def rank(self) -> float:
+        """Place among the findings about one triple; the lowest is the strongest."""
+        return _ORDER.index(self.status) + (1.5 if self.loose else 0)
 
 
 def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Passage]]) -> Finding:
@@ -52,9 +66,9 @@ def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Pa
     best = Finding("absent")
     for number, passage in passages:
         for found in _findings(head, known, tail, passage):
-            if _ORDER.index(found.status) < _ORDER.index(best.status):
-                best = Finding(found.status, number, found.sentence, found.value)
-            if best.status == "stated":
+            if found.rank < best.rank:
+                best = replace(found, passage=number)
+            if best.rank == 0:
                 return best
     return best
 
@@ -115,7 +129,7 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
         yield from _named(head, relation, tail, text, about)
         of_tail = not about and is_about(text, tail)
         if of_tail or (not about and relation.group in ("kin", "credit", "place", "")):
-            turned = _named(tail, relation, head, text, of_tail)
+            turned = _named(tail, relation, head, text, of_tail, turned=True)
             # A head that stands alone says nothing about where the tail is mentioned.
             yield from (finding for finding in turned if finding.status != "mentioned")
         if about and relation.functional and relation.kind == "place":
@@ -125,16 +139,43 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
 # ------------------------------------------------------------------------------------------ names
 
 
-def _named(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
+def _named(
+    head: str, relation: Relation, tail: str, text: Text, about: bool, *, turned: bool = False
+) -> Iterator[Finding]:
+    if not (spans := mentions(text, tail)):
+        return
     relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
-    for start, end in mentions(text, tail):
+    for start, end in spans:
         here = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):
-            said = _says(relation, text.clean, start, end, low, high)
+            if relation.group == "kin":
+                meant = (TURNED if turned else ROLES)[relation.name]
+                owners = () if about else mentions(text, head)
+                roles = roles_of(text.clean, start, end, low, high, owners)
+                said = bool(meant & roles)
+                if not roles:
+                    near = cues_between(text.clean, "kin", low, high)
+                    said = any(cue.label in relation.cues and not cue.denied for cue in near)
+            elif relation.name in _REGIONS and _lies_in(text, head, start):
+                said = True
+            else:
+                said = _says(relation, text.clean, start, end, low, high)
             yield Finding("stated" if said else "together", None, here)
         else:
             yield Finding("mentioned", None, here)
+
+
+_REGIONS = ("located in the administrative territorial entity", "country")
+_BETWEEN_PLACES = re.compile(r"(?: ,(?: [\w'-]+){1,4})? , ")
+
+
+def _lies_in(text: Text, head: str, start: int) -> bool:
+    """Whether a place stands behind another that it holds ("Oru , Vel Province")."""
+    return any(
+        0 < start - end <= _OPENING and _BETWEEN_PLACES.fullmatch(text.clean, end, start)
+        for _, end in mentions(text, head)
+    )
 
 
 def _says(relation: Relation, text: str, start: int, end: int, low: int, high: int) -> bool:
@@ -144,6 +185,8 @@ def _says(relation: Relation, text: str, start: int, end: int, low: int, high: i
         return False
     if relation.name == "place of birth" and _is_origin(text, start, end):
         return True
+    if relation.name in _IN_BRACKETS and start < _OPENING and text.endswith(" ( ", 0, start):
+        return True
     return bool(relation.cues & governing_cues(text, start, end, low, high, relation.group))
 
 
@@ -152,6 +195,11 @@ _RELATIVE = re.compile(
     r"|husband|parents|children|uncle|aunt|cousin|grand\w+)\b"
 )
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
+_IN_BRACKETS = frozenset(
+    ("headquarters location", "located in the administrative territorial entity", "country",
+     "record label", "publisher")
+)  # fmt: skip
+"""What an article may put in brackets behind its subject's name, without a word."""
 _IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
 _IS_FROM = re.compile(r"\b(?:is|was) an? (?:[a-z]+ (?:, |and )?){1,6}from $")
 _DESCENT = re.compile(r"(?: \w+){0,1} (?:descent|origin|heritage|ancestry)\b")
@@ -201,9 +249,14 @@ def _dated(
         here = text.sentence_at(date.start)
         said = _says_date(relation, text, date)
         if date.agrees(wanted):
-            yield Finding("stated" if said else "together", None, here)
+            loose = said and relation.group == "time" and not _says_date(relation, text, date, surely=True)
+            yield Finding("stated" if said else "together", None, here, loose=loose)
         elif about and said and _says_date(relation, text, date, surely=True):
             yield Finding("other", None, here, text.clean[date.start : date.end])
+
+
+_ALONE = re.compile(r"\( \d{4} \)")
+"""A year in brackets, which in an article's first sentence is its subject's."""
 
 
 def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = False) -> bool:
@@ -215,6 +268,8 @@ def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = Fal
     if relation.cues & cues:
         return True
     loose = relation.group == "time" and not cues
+    if loose and low == 0 and _ALONE.search(text.clean[max(0, date.start - 3) : date.end + 2]):
+        return True
     return loose and (not surely or _is_adjective(text.clean, date.start, date.end))
 
 
@@ -223,7 +278,6 @@ def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = Fal
 _LEAD = 80
 """Characters before a span in which the words that lead to it are looked for."""
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
-_QUALIFIES = re.compile(r" (?!(?:in|and|on|at|for|to|with|from|by|as|was|is|or)\b)[a-z]")
 _COUNTRY = re.compile(
     rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]"
 )
@@ -233,25 +287,68 @@ _NATIONALITY = re.compile(
     rf"|\b(?:is|was) an? (?!native)[a-z ]{{1,200}} (?:from|of|in) ({CAPITAL}\w+)\."
     rf"|\b(?:made|produced) in ({CAPITAL}\w+)\b|\bIt is an? ({CAPITAL}\w+) production"
 )
+# "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
+_OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
+_THERE = re.compile(r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\() $")
+_BORN_OR_CITIZEN = re.compile(
+    r"\b(?:born|native|citizen\w*|national\w*|nationality|subject) (?:\w+ ){0,3}$"
+)
+
+
+_OF_WHICH = re.compile(r"(?: ,)? of which (?:\w+ ){1,5}(?:citizen|national|native)\b")
 
 
 def _national(
     head: str, relation: Relation, tail: str, text: Text, about: bool
 ) -> Iterator[Finding]:
-    """An adjective says the nation of its passage's subject; a noun, unless it is only visited."""
+    """Where a passage says the nation of its subject, or of somebody it calls "a Kelvian poet".
+
+    An adjective that qualifies something else, or a noun, says it loosely, and not at all where
+    the nation is only visited, bordered, or in the name of something.
+    """
     for match in nation_pattern(clean(tail)).finditer(text.clean):
-        low, high = text.sentence_span(match.start())
-        if not about and not mentioned_within(text, head, low, high):
+        start, end = match.span()
+        low, high = text.sentence_span(start)
+        here = text.sentence_at(start)
+        if not about:
+            if mentioned_within(text, head, low, high):
+                said = any(
+                    end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
+                    for first, _ in mentions(text, head)
+                ) or (is_country(match[0]) and relation.name == "country")
+                yield Finding("stated" if said else "together", None, here)
             continue
-        cues = cues_between(text.clean, relation.group, low, match.start())
-        led = _LED.search(text.clean, max(0, match.start() - _LEAD), match.start()) or (
-            cues and cues[-1].label == "contact" and cues[-1].end + 1 == match.start()
-        )
-        if led or not _QUALIFIES.match(text.clean, match.end()):
-            said = all(cue.label != "contact" for cue in cues)
+        if (
+            _is_adjective(text.clean, start, end)
+            or _BORN_OR_CITIZEN.search(text.clean, max(low, start - _LEAD), start)
+            or _OF_WHICH.match(text.clean, end)
+        ):
+            yield Finding("stated", None, here)
+        elif here == 0 and relation.name == "country" and is_country(match[0]):
+            yield Finding("stated", None, here, loose=True)
+        elif _is_contact(relation, text.clean, start, end, low):
+            yield Finding("together", None, here)
+        elif not is_country(match[0]):
+            yield Finding("stated", None, here, loose=True)
         else:
-            said = about
-        yield Finding("stated" if said else "together", None, text.sentence_at(match.start()))
+            there = _THERE.search(text.clean, low, start)
+            cues = cues_between(text.clean, relation.group, low, start)
+            known = here == 0 or any(cue.label == "origin" for cue in cues)
+            said = there and (known or there[0].startswith("of"))
+            loose = relation.name != "country"
+            yield Finding("stated" if said else "together", None, here, loose=loose)
+
+
+def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:
+    """Whether a nation is only what its sentence's subject had to do with."""
+    cues = cues_between(text, relation.group, low, start)
+    nearest = cues[-1] if cues and cues[-1].label == "contact" else None
+    led = _LED.search(text, max(0, start - _LEAD), start) or (
+        nearest is not None and nearest.end + 1 == start
+    )
+    if led or is_country(text[start:end]):
+        return any(cue.label == "contact" for cue in cues)
+    return False
 
 
 def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
@@ -260,7 +357,10 @@ def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
         if number == 0 and relation.name == "country":
             found = _COUNTRY.match(sentence) or found
         if found:
-            yield Finding("other", None, number, next(group for group in found.groups() if group))
+            value = next(group for group in found.groups() if group)
+            # A person may have two nations; a work has the one that its first words give.
+            sole = relation.name == "country of origin" and is_nation(clean(value))
+            yield Finding("other", None, number, value, loose=not sole)
 
 
 # ----------------------------------------------------------------------------------------- places
@@ -284,7 +384,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
         for run in dict.fromkeys(_RUN.findall(sentence)):
             place = clean(run)
             opens = place.split()[:1]
-            if opens == first or opens[0] in _NO_PLACE or is_about(text, run):
+            if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
             if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
                 yield Finding("other", None, number, run)
@@ -303,5 +403,5 @@ def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> boo
 
 def _same_sort(tail: str, place: str) -> bool:
     """Whether two places can be values of one relation: a country contradicts no province."""
-    division = _DIVISIONS.intersection(clean(tail).split()[-1:])
-    return not division or bool(_DIVISIONS.intersection(place.split()))
+    one, other = (bool(_DIVISIONS.intersection(p.split()[-1:])) for p in (clean(tail), place))
+    return one == other

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import dropwhile
 
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.text import as_date, normal_name, other_names
+from safe_stepwise.language.text import as_date, has_words, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -15,6 +15,8 @@ _PARTICLES = word_list("particles")
 _HONORIFICS = word_list("honorifics")
 _OPENERS = word_list("openers")
 _SORTS = word_list("sorts")
+_DIVISIONS = word_list("divisions")
+_LIST = 80
 
 
 @lru_cache(maxsize=32768)
@@ -39,7 +41,9 @@ def _unqualified(name: str) -> tuple[str, str]:
 
 
 _MIDDLE_NAMES = 3
-_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES}}}")
+_WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES + 5}}}")
+# "Ana (Nan) Maria Vorr"
+_NICKNAME = re.compile(r"\( (?:\w+ ){1,3}\) ")
 
 
 def _spans(
@@ -50,15 +54,35 @@ def _spans(
     forms, ends = _forms(name)
     for form in forms:
         yield from word_spans(text, form, low, high)
-    if ends is None or text.find(f" {ends[1]} ", low, high + 1) < 0:
+    if ends is None:
+        return
+    if ends[1] in _DIVISIONS:
+        yield from _one_of_several(text, name, ends[1], low, high)
+    if text.find(f" {ends[1]} ", low, high + 1) < 0:
         return
     for start, end in word_spans(text, ends[0], low, high):
         words = _WORDS.match(text, end + 1, high)
         following = words[0].split(" ") if words else []
         if ends[1] in following:
-            between = following[: following.index(ends[1])]
-            if all(word.isalnum() for word in between):
-                yield start, end + 1 + len(" ".join([*between, ends[1]]))
+            between = "".join(f"{word} " for word in following[: following.index(ends[1])])
+            if _is_middle(between):
+                yield start, end + 1 + len(between + ends[1])
+
+
+def _one_of_several(text: str, name: str, division: str, low: int, high: int) -> Iterator[Span]:
+    """Spans of "Oru" for Oru County, where the text says "Oru and Vel Counties"."""
+    plural = division.removesuffix("y") + "ies" if division.endswith("y") else f"{division}s"
+    bare = clean(name).partition(" ,")[0].removesuffix(f" {division}")
+    for start, end in word_spans(text, bare, low, high):
+        rest = text[end : min(high, end + _LIST)]
+        if f" {plural} " in rest and " . " not in rest.partition(f" {plural} ")[0]:
+            yield start, end
+
+
+def _is_middle(between: str) -> bool:
+    """Whether words between a first and a last name are middle names, one of them in brackets."""
+    plain = _NICKNAME.sub("", between, count=1).split()
+    return len(plain) <= _MIDDLE_NAMES and all(word.isalnum() for word in plain)
 
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
@@ -102,10 +126,9 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
     if not last:
         return
     words = normal_name(name).split()
-    own = {f"{word} {last}" for word in {*words, *_HONORIFICS}}
-    others = text.full_names.get(last, frozenset()) - own
-    if len(words) > _MIDDLE_NAMES:
-        others = frozenset()
+    others = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
+    if others:
+        others -= {f"{word} {last}" for word in {*words, *_HONORIFICS}}
     if others and not named:
         return
     for start, end in word_spans(text.clean, last, 0, len(text.clean)):
@@ -150,7 +173,9 @@ def is_about(text: Text, name: str) -> bool:
     True
     """
     title, wanted = normal_name(text.title), normal_name(name)
-    if _other_qualifier(text.title, name):
+    if wanted and wanted == normal_name(text.title.partition(",")[0]):
+        return True
+    if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
         return False
     if title == wanted:
         return True
@@ -162,6 +187,11 @@ def is_about(text: Text, name: str) -> bool:
     if a and b and within and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
         return True
     return any(_names_subject(text.clean, *span) for span in _spans(text.clean, name, 0, _LEAD))
+
+
+def mentions_subject(text: Text, name: str) -> bool:
+    """Whether a name calls a passage's subject, in full or by a part of its title."""
+    return is_about(text, name) or has_words(normal_name(text.title), normal_name(name))
 
 
 def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dict[str, str]:
@@ -188,6 +218,14 @@ def _other_qualifier(title: str, name: str) -> bool:
     return not a <= b and not b <= a
 
 
+_NUMBER = re.compile(r"\b(?:\d+(?:st|nd|rd|th)|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))\b")
+
+
+def _numbers(name: str) -> frozenset[str]:
+    """The ordinals of a name in normal form: the 3rd Earl is not the 4th, nor Ors II Ors III."""
+    return frozenset(_NUMBER.findall(name))
+
+
 _NAMING = re.compile(
     r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $"
 )
@@ -195,6 +233,8 @@ _NAMING = re.compile(
 _LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
 _PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
+# "born Oru , 3 May 1901" says where; a name at birth has two words or more.
+_BORN_WHERE = re.compile(r"born (\w+) (?:,|--|in|at|on|\d)")
 
 
 @lru_cache(maxsize=8192)
@@ -206,7 +246,7 @@ def _first_verb(text: str) -> int | None:
 def _names_subject(text: str, start: int, end: int) -> bool:
     """Whether a span names the subject: it opens the text, or a naming word leads it."""
     if _NAMING.search(text, 0, start):
-        return True
+        return not _BORN_WHERE.match(text, max(0, start - len("born ")))
     rest = _LONGER_NAME.match(text, end)
     if rest and _COMMON_NOUNS.intersection(rest[0].split()):
         return False

@@ -21,16 +21,19 @@ _ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": 
 _HATNOTE = re.compile(
     r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
 )
+_NOT_TO_BE_CONFUSED = " is not to be confused with the "
 _NOT_THE_OTHER = (
-    r"\bthe ([\w ]{{1,40}}?) {} is not to be confused with the ([\w ]{{1,40}}?) of the same name"
+    rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
 )
 # A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
 _EXTENSION = re.compile(
     r" (?:, )?(the elder|the younger|senior|junior|sr|jr|[ivx]+|[b-dfghj-npqrt-xz])(?= (?!\w\b)|$)"
 )
 _DIVISIONS = word_list("divisions")
-_REGION = re.compile(rf" , ((?:\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
+_REGION = re.compile(rf" [,(] ((?:(?!\d)\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
 _NOT_A_REGION = word_list("not_a_region")
+_BIRTH_YEAR = re.compile(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b")
+_DEATH_YEAR = re.compile(r"\bdied [^()]{0,60}?(\d{4})\b")
 _ROLES: dict[str, str] = load("words")["roles"]
 _ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
 _GENERATIONS = 60
@@ -103,8 +106,8 @@ def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
 
 def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     known = RELATIONS.get(relation)
-    base, comma, region = clean(subject.title).partition(" , ")
-    if known is None or known.kind != "place" or not comma:
+    base, parted, region = re.sub(r" \($|(?<= )\((?= )", ",", clean(subject.title)).partition(" , ")
+    if known is None or known.kind != "place" or not parted:
         return ""
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end)
@@ -116,7 +119,8 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
 
 def _by_hatnote(name: str, relation: str, said: Text, subject: Text) -> str:
     opening = f"{clean(subject.title)} . {subject.clean.split(' . ', 1)[0]}"
-    pair = re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), said.clean)
+    warns = _NOT_TO_BE_CONFUSED in said.clean  # else no pattern is made for the name
+    pair = warns and re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), said.clean)
     if pair and pair[2] in opening and pair[1] not in opening:
         return f"“{subject.title}” is about the {pair[2]}, not the {pair[1]}"
     warned = any(_HATNOTE.search(text.clean) for text in (said, subject))
@@ -154,8 +158,7 @@ def _first_year(text: Text) -> int:
 def _life(text: Text) -> tuple[int, int]:
     """Years of birth and death that the opening gives, 0 where it does not."""
     opening = text.clean[:260]
-    birth = re.search(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b", opening)
-    death = re.search(r"\bdied [^()]{0,60}?(\d{4})\b", opening)
+    birth, death = _BIRTH_YEAR.search(opening), _DEATH_YEAR.search(opening)
     years = (int(birth[1]) if birth else 0), (int(death[1]) if death else 0)
     # A span too short for somebody with a work is the span of something else.
     return years if not all(years) or years[1] - years[0] > _CHILDHOOD else (0, 0)

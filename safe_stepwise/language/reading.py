@@ -13,7 +13,15 @@ from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
-_LOST_DASH = re.compile(rf"(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
+_LOST_DASH = re.compile(rf"(?i)(\d{{4}})(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
+_DASH = re.compile(r"[–—−]\s*+|\s-\s")
+# "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
+_SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
+_POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
+_NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
+_POINT = re.compile(r"\.(?=\w)")
+_MARKS = ",;:()"
+_APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 _OPENERS = word_list("openers")
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
@@ -28,6 +36,8 @@ class Text:
 
     title: str
     clean: str
+    cased: str = field(hash=False)
+    """``clean`` with the capital letters that were there."""
     starts: tuple[int, ...] = field(hash=False)
     stops: tuple[int, ...] = field(default=(), hash=False)
     """Offsets of the `` . `` that close sentences."""
@@ -53,12 +63,18 @@ def clean(text: str) -> str:
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- d 1970 ) , the elder'
     """
-    text = strip_diacritics(re.sub(r"[–—−]\s*+|\s-\s", " ~~ ", text)).lower()
-    text = re.sub(r"'s\b|'(?=\s|$)", " 's ", text)
-    text = re.sub(r"[^\w\s,;:()~'.]|(?<![\w])'(?!s\b)", " ", text).replace("~~", "--")
-    text = re.sub(r"\.(?=\w)", " ", text).replace(".", "")
-    text = re.sub(r"([,;:()])", r" \1 ", text)
-    text = re.sub(r"(?<=\w)'(?=\w)", "", text)
+    return _cleaned(text).lower()
+
+
+def _cleaned(text: str) -> str:
+    text = _DASH.sub(" ~~ ", _SPACED_HYPHEN.sub("-", text))
+    text = strip_diacritics(text).replace("'S", "'s")
+    text = _POSSESSIVE.sub(" 's ", text)
+    text = _NO_MARK.sub(" ", text).replace("~~", "--")
+    text = _POINT.sub(" ", text).replace(".", "")
+    for mark in _MARKS:
+        text = text.replace(mark, f" {mark} ")
+    text = _APOSTROPHE.sub("", text)
     return _LOST_DASH.sub(r"\1 -- ", " ".join(text.split()))
 
 
@@ -69,15 +85,17 @@ def read(passage: Passage) -> Text:
     Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
     one set of cues covers both ways of writing.
     """
-    parts = [clean(sentence) for sentence in passage.sentences]
-    marks = [_STOP if _CLOSED.search(sentence) else " " for sentence in passage.sentences]
+    parts = [_cleaned(sentence) for sentence in passage.sentences]
+    marks = [_STOP if _is_closed(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
-    whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
+    cased = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
+    whole = cased.lower()
     (low, high), marked = _marked_brackets(whole)
     spelled = whole[:low] + marked + whole[high:]
     return Text(
         passage.title,
         spelled,
+        cased[:low] + marked + cased[high:] if len(cased) == len(whole) else spelled,
         tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
         _by_surname(pair for sentence in passage.sentences for pair in _full_names(sentence)),
@@ -87,6 +105,9 @@ def read(passage: Passage) -> Text:
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Where the words at ``starts`` stand once a stretch of their text is reworded."""
     low, high = stretch
+    if not any(low <= start < high for start in starts):
+        yield from (start if start < low else start + len(new) - len(old) for start in starts)
+        return
     a, b = old.split(" "), new.split(" ")
     same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     words = {block.a + i: block.b + i for block in same for i in range(block.size)}
@@ -123,6 +144,16 @@ def _by_surname(pairs: Iterable[str]) -> Mapping[str, frozenset[str]]:
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.\s*$|[!?"]\s*$|\.\)\s*$""")
+_ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.\s*$", re.IGNORECASE)
+
+
+def _is_closed(sentence: str) -> bool:
+    """Whether a sentence ends, rather than being cut at an abbreviation or within brackets."""
+    return (
+        _CLOSED.search(sentence) is not None
+        and not _ABBREVIATED.search(sentence)
+        and sentence.count("(") <= sentence.count(")")
+    )
 
 
 # ------------------------------------------------------------------------------------- life spans
@@ -132,6 +163,12 @@ _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")
 _NOT_A_LIFE = re.compile(
     r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished)\b"
+)
+_VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
+_NO_PERSON = re.compile(
+    rf"[ ,]+(?:is|was|are|were) (?:an?|the|one of the|part of the)(?: (?!(?:with|of|for|in|at|who|and|by|to)\b)[\w']+){{0,5}}?"
+    rf" (?:{'|'.join(word_list('no_persons'))})"
+    r"(?= (?:in|of|between|which|that|who|fought|by|from|at|on|near|to|for|set|with|during|based|[.;(])| *$)"
 )
 _EVENT = re.compile(r"\b(?:born|died)\b")
 _BARE_YEARS = re.compile(r"(?<=^\( )(\d{4}) (\d{4})(?= \)$)")
@@ -150,6 +187,8 @@ def _marked_brackets(text: str) -> tuple[Span, str]:
     added, and ``d`` and ``b`` spelled out; none is taken away. Without such brackets an empty span.
     """
     for opening in _LIFE_BRACKETS.finditer(text, 0, _LIFE_OPENING):
+        if _VERB.search(text, 0, opening.start()) or _NO_PERSON.match(text, opening.end()):
+            break
         inside = opening[0]
         for pattern, event in _SHORT_EVENTS:
             inside = pattern.sub(event, inside)
@@ -172,7 +211,7 @@ def _marked_life(inside: str) -> str:
     elif " -- " not in inside and len(full) == 1 and full[0].day and not _EVENT.search(inside):
         return f"born {inside}"
     birth, dash, death = inside.partition(" -- ")
-    if not dash or not (full or len(birth.split()) <= 4):
+    if not dash or not any(date.year for date in dates_in(inside)):
         return inside
     first = next((d for d in dates_in(birth) if d.year), None)
     if first and not _BORN.search(birth, 0, first.start):

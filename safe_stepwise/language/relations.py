@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from safe_stepwise.language.text import former_names
-from safe_stepwise.language.vocabulary import load
+from safe_stepwise.language.vocabulary import load, word_list
 
 ValueKind = Literal["date", "place", "nation", "name"]
 
@@ -49,7 +49,9 @@ RELATIONS: dict[str, Relation] = {
 def cue_pattern(group: str) -> re.Pattern[str]:
     """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
     labels = _VOCABULARY["cues"][group].items()
-    return re.compile("|".join(rf"(?P<{label}>\b(?:{'|'.join(cues)})\b)" for label, cues in labels))
+    # The boundary stands before them all, so that it alone is tried within a word.
+    every = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
+    return re.compile(rf"\b(?:{every})")
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
@@ -57,6 +59,7 @@ _STATE = re.compile(
     r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+"
 )
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
+_COUNTRIES = word_list("countries")
 _LONGEST_NATION = 200
 """Characters; what is longer is none, and stands but for itself."""
 _LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
@@ -89,12 +92,34 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words}|{not_others}{re.escape(stem)}\w{{0,5}})(?!\w)")
 
 
+def is_nation(word: str) -> bool:
+    """Whether cleaned words are a nation or demonym that the vocabulary lists.
+
+    >>> is_nation("french"), is_nation("democratic")
+    (True, False)
+    """
+    return word in _LISTED
+
+
+def is_country(word: str) -> bool:
+    """Whether cleaned words name a country rather than its people or language.
+
+    >>> is_country("kelvia"), is_country("kelvian"), is_country("french"), is_country("u s")
+    (True, False, False, True)
+    """
+    if word in _NATIONS or word in _COUNTRIES or word.endswith("stan"):
+        return True
+    return word != former_names(word) or not (_DEMONYM.search(word) or word in _LISTED)
+
+
 def same_nation(one: str, other: str) -> bool:
     """Whether two cleaned words say one nation.
 
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
     """
+    if one == other:
+        return True
     return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import filterfalse
 from typing import NamedTuple
 
 from safe_stepwise.language.vocabulary import load, word_list
@@ -18,13 +19,15 @@ _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTH
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
 _GAP = r"\s*+(?:,\s*+)?"
+# What begins no date is passed over at once: every month begins with one of these letters.
 _DATE = re.compile(
-    rf"(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
+    rf"(?=[\djfmasond])(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
     rf"|{_MONTH.format('m2')}\s*+{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
     rf"|{_MONTH.format('m3')}{_GAP}{_YEAR.format('y3')}"
     rf"|{_YEAR.format('y4')})",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 _BEFORE_CHRIST = re.compile(r"\s*(?:bce?|b\.\s?c\.)(?!\w)", re.IGNORECASE)
 _ABOUT = frozenset(
     ("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce")
@@ -44,11 +47,12 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _FORMER_NAMES: dict[str, str] = load("words")["former_names"]
-_LETTERS = str.maketrans(
-    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae",
-     "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "’": "'", "‘": "'",
-     "`": "'", "–": "-", "—": "-", "‐": "-"}
-)  # fmt: skip
+_LETTERS = {
+    "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae",
+    "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "’": "'", "‘": "'",
+    "`": "'", "–": "-", "—": "-", "‐": "-"
+}  # fmt: skip
+_SPELLED_OUT = re.compile(f"[{''.join(_LETTERS)}]")
 
 
 class Date(NamedTuple):
@@ -75,8 +79,10 @@ def strip_diacritics(text: str) -> str:
     >>> strip_diacritics("Bjørk Łoś Müller")
     'Bjork Los Muller'
     """
-    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
+    if plain.isascii():
+        return plain
+    return "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", plain)))
 
 
 @lru_cache(maxsize=32768)
@@ -140,6 +146,8 @@ def dates_in(text: str) -> tuple[Date, ...]:
     >>> [d[:3] for d in dates_in("born 3 May 1901, married in June 1925, died March 4, 1970")]
     [(1901, 5, 3), (1925, 6, 0), (1970, 3, 4)]
     """
+    if not _DIGIT.search(text):  # as most names, which need no walk through the pattern
+        return ()
     found = []
     for match in _DATE.finditer(text):
         part = {name[0]: found for name, found in match.groupdict().items() if found}

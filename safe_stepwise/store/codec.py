@@ -77,6 +77,7 @@ def label_row(label: Label) -> Row:
     return {
         "unverifiable": label.unverifiable,
         "noise_type": NOISE_TYPES.index(label.noise_type),
+        "confidence": label.confidence,
         "explanation": label.explanation,
         "reasoning_path": _columns(label.reasoning_path, *_TRIPLE, "passage"),
         "knowledge_graph": _columns(label.knowledge_graph, *_TRIPLE, "passage", "sentence"),
@@ -85,7 +86,7 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """The label of a row.
+    """The label of a row; rows of before say no confidence.
 
     >>> label = Label("none", "It does.", (Triple("Oru", "country", "Marn", 1),), (), "t")
     >>> label_of(label_row(label)) == label
@@ -97,6 +98,7 @@ def label_of(content: Content) -> Label:
         tuple(Triple(**triple) for triple in content["reasoning_path"]),
         tuple(Triple(**triple) for triple in content["knowledge_graph"]),
         content["teacher"],
+        content.get("confidence"),
     )
 
 

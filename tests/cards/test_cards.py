@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,30 @@ def statistics(benchmark: str = "musique", split: str = "train", **changes: Any)
     }
 
 
+AGREEMENT = {
+    "rows": 60,
+    "noise": 10,
+    "found": 16,
+    "precision": 0.5,
+    "recall": 0.8,
+    "f1": 0.6154,
+    "calibration": [
+        {
+            "confidence": "0.9 to 1",
+            "noise": 8,
+            "noise_confirmed": 6,
+            "sound": 40,
+            "sound_confirmed": 39,
+        },
+        {
+            "confidence": "under 0.5",
+            "noise": 8,
+            "noise_confirmed": 2,
+            "sound": 0,
+            "sound_confirmed": 0,
+        },
+    ],
+}
 MAKERS = [cards.verified_multihop, cards.noise_labels]
 
 
@@ -126,7 +151,53 @@ def test_a_card_says_what_labels_of_its_benchmark_cannot_tell(make: Any) -> None
     ]
     text = make([*builds, statistics("2wikimultihopqa")], INFO)
     assert text.count("- HotpotQA annotates no triples") == 1
-    assert "HotpotQA" not in make([statistics("2wikimultihopqa")], INFO)
+    assert "- HotpotQA annotates" not in make([statistics("2wikimultihopqa")], INFO)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_weak_labels_are_called_so_before_anything_else(make: Any) -> None:
+    text = make([statistics("2wikimultihopqa"), statistics("hotpotqa")], INFO)
+    screen = " ".join(text.partition("# safe-")[2].splitlines()[1:8])
+    assert "**The labels of HotpotQA here are weak.**" in screen
+    of = cards.measured()["hotpotqa"]
+    assert f"on {of['rows']:,} rows of which {of['noise']} are noise" in screen.replace("> ", "")
+    for figure in ("precision", "recall", "f1"):
+        assert f"{of[figure]:.2f}" in screen
+    for other in (statistics(), statistics("hotpotqa", teacher="openai:m prompts d7ba")):
+        assert "weak" not in make([other], INFO)
+
+
+def test_what_was_measured_is_what_the_readme_says() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    for of in cards.measured().values():
+        figures = f"{of['precision']:.3f} | {of['recall']:.3f} | {of['f1']:.3f} |"
+        assert (
+            f"| {of['title']} | {of['rows']:,} | {of['noise']} | {of['found']} | {figures}"
+            in readme
+        )
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_agreement_with_published_labels_is_told(make: Any) -> None:
+    known = {"by": "a|b.jsonl", "digest": "ef" * 32, "agreement": AGREEMENT}
+    text = make([statistics(known=known, min_confidence=0.25), statistics("hotpotqa")], INFO)
+    assert "| musique | train | a\\|b.jsonl | 60 of 97 | 10 | 16 | 0.500 | 0.800 | 0.615 |" in text
+    assert "| musique | train | 0.9 to 1 | 8 | 0.750 | 40 | 0.975 |" in text
+    assert "| musique | train | under 0.5 | 8 | 0.250 | 0 | - |" in text
+    assert "Noise less sure than 0.25 was not counted in musique train" in text
+    assert "No published labels were given for hotpotqa train:" in text
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_without_published_labels_a_card_says_what_was_measured_elsewhere(make: Any) -> None:
+    text = make([statistics()], INFO)
+    of = cards.measured()["musique"]
+    assert "No published labels were given for musique train:" in text
+    assert f"| MuSiQue | {of['rows']} | {of['noise']} |" in text
+    assert "confirmed" not in text
+    model = make([statistics(teacher="openai:m prompts d7ba")], INFO)
+    assert "No published labels were given for musique train:" in model
+    assert "| MuSiQue |" not in model
 
 
 @pytest.mark.parametrize("make", MAKERS)

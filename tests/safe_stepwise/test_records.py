@@ -74,6 +74,12 @@ def test_label_refuses_a_noise_type_that_it_does_not_know() -> None:
         Label("noisy", "because", (), (), "annotations")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("confidence", [-0.1, 1.01, float("nan")])
+def test_a_confidence_is_a_share(confidence: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Label("none", "because", (), (), "annotations", confidence)
+
+
 def test_canonical_json_ignores_the_order_of_keys_only() -> None:
     assert canonical_json({"b": [2, 1], "a": None}) == '{"a":null,"b":[2,1]}'
     assert identity({"a": 1, "b": 2}) == identity({"b": 2, "a": 1})

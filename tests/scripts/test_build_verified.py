@@ -77,6 +77,10 @@ def test_the_command_builds_and_says_where(tmp_path: Path) -> None:
         ({"on-error": "ignore"}, "--help"),
         ({"benchmark": "musique", "input": "no/such/file.jsonl"}, "no/such/file.jsonl"),
         ({"input": "rows=abc"}, "rows"),
+        ({"min-confidence": "2"}, "--min-confidence: '2' is not a share from 0 to 1"),
+        ({"min-confidence": "nan"}, "'nan' is not a share from 0 to 1"),
+        ({"min-confidence": "0.5", "teacher": "symbolic"}, "symbolic says no confidence"),
+        ({"published": "no/such/labels.jsonl"}, "no/such/labels.jsonl: cannot be read"),
     ],
 )
 def test_mistakes_are_user_errors(tmp_path: Path, changes: dict[str, str], expected: str) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
+from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.cards import CARDS
-from evaluators.labels.published import comparison, read_published
+from evaluators.labels.published import comparison
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.records import Question
+from safe_stepwise.store.published import read_published
 from scripts import compare_labels
 
 ROOT = Path(__file__).parents[2]
@@ -166,6 +171,41 @@ def test_a_folder_of_rows_is_verified(tmp_path: Path, capsys: pytest.CaptureFixt
     assert figures(printed, "names alone") == ["2", "1", "0", "-", "0.000", "0.000"]
 
 
+class Unsure(AnnotationsTeacher):
+    """Less sure of missing evidence than of other noise."""
+
+    name = identity = "unsure"
+
+    async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
+        found = await super().propose(question, graph)
+        return replace(found, confidence=0.35 if found.noise_type == "missing_evidence" else 0.8)
+
+
+def test_confidence_is_calibrated_and_may_keep_what_is_doubted(
+    tmp_path: Path, truths: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    build(Build("synthetic", SPEC, "validation", folder, Unsure), CARDS)
+    ((_, rows),) = labelled(folder)
+    ours = {question.id: label for question, label in rows}
+    doubts = [i for i, label in ours.items() if label.noise_type == "missing_evidence"]
+    published = write(
+        tmp_path / "published.jsonl", [{"id": i, "truth": truth} for i, truth in truths.items()]
+    )
+    options = ["--verified", str(folder), "--published", str(published)]
+    compare_labels.main(options)
+    printed = capsys.readouterr().out
+    right = sum(noisy(truths[i]) for i in doubts) / len(doubts)
+    assert figures(printed, "under 0.5") == [str(len(doubts)), f"{right:.3f}", "0", "-"]
+    before = int(figures(printed, "verification")[2])
+
+    compare_labels.main([*options, "--min-confidence", "0.5"])
+    printed = capsys.readouterr().out
+    assert int(figures(printed, "verification")[2]) == before - len(doubts)
+    assert figures(printed, "under 0.5")[:2] == ["0", "-"]
+    assert "none: Kept, since the confidence 0.35 lies under 0.50: " in printed
+
+
 def test_a_benchmark_without_published_labels_is_left_out(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +236,7 @@ def test_a_benchmark_without_published_labels_is_left_out(
         (["--data", "{tmp}"], "--data"),
         (["--data", "{tmp}/none"], "none: no such folder; name the folder with --data"),
         (["--show", "few"], "--help"),
+        (["--min-confidence", "2"], "'2' is not a share from 0 to 1"),
         (["--nonsense"], "--help"),
     ],
 )

@@ -139,6 +139,8 @@ def one_build() -> str:
         ("seed: 4", "seed: 4\nseed: 5", "line [0-9]+: the key seed is there twice"),
         ("seed: 4", f"seed: {'[' * 100_000}", "nested more than 100 deep"),
         ("evaluation_size: 10", "evaluation_size: 0", "1 or more"),
+        ("split: train", "split: train\n    min_confidence: 2", r"builds\[0\]\.min_confidence"),
+        ("split: train", "split: train\n    published: 3", r"builds\[0\]\.published"),
         ("teacher: annotations", "teacher: gpt", r"builds\[0\]\.teacher"),
     ],
 )
@@ -161,6 +163,28 @@ def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> Non
     manifest.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="its digest is"):
         regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+
+
+def test_least_confidence_and_published_labels_travel_to_the_builds(
+    manifest: Path, tmp_path: Path
+) -> None:
+    told = "    split: train\n    min_confidence: 0.5\n    published: labels.jsonl\n"
+    manifest.write_text(MANIFEST.replace("    split: train\n", told), encoding="utf-8")
+    output = tmp_path / "out"
+    with pytest.raises(UserError, match=r"labels\.jsonl: cannot be read"):
+        regenerate.regenerate(manifest, output, workers=1)
+    assert not output.exists()
+    row = {"id": "synthetic-train-1-0", "unverifiable": True}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(row), encoding="utf-8")  # beside the manifest
+    regenerate.regenerate(manifest, output, workers=1)
+    folder = output / "datasets" / "safe-noise-labels" / "statistics"
+    train, validation = (
+        json.loads((folder / f"synthetic-{split}.json").read_bytes())
+        for split in ("train", "validation")
+    )
+    assert (train["min_confidence"], validation["min_confidence"]) == (0.5, 0.0)
+    assert (train["known"]["by"], train["known"]["agreement"]["rows"]) == ("labels.jsonl", 1)
+    assert (validation["known"]["by"], validation["known"]["agreement"]["rows"]) == ("truth", 40)
 
 
 def test_the_demo_opens_and_scores(

@@ -7,7 +7,6 @@ the relation (`language.grounding`). What the text says instead decides the kind
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
@@ -17,9 +16,10 @@ from safe_stepwise.language.grounding import also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import NoiseType, Question, Triple
 
+_SHORT = 2
 _EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
 
 
@@ -98,15 +98,16 @@ def _extracted(question: Question, number: int) -> Iterator[Triple]:
         finding = look_up(hop, [(number, gold)])
         if finding.sentence is None:
             continue
-        here = replace(hop.triple, passage=number, sentence=finding.sentence)
+        head, relation, tail = hop.triple.head, hop.triple.relation, hop.triple.tail
+        here = number, finding.sentence
         if finding.status == "other":
-            yield replace(here, tail=finding.value)
+            yield Triple(head, relation, finding.value, *here)
         elif finding.status == "stated":
-            yield from (replace(here, head=triple.head) for triple in hop.triples)
+            yield from (Triple(triple.head, relation, tail, *here) for triple in hop.triples)
             sentence = gold.sentences[finding.sentence]
-            for other in also_named(sentence, hop.triple.relation, hop.triple.tail):
+            for other in also_named(sentence, relation, tail):
                 if not is_about(read(gold), other):
-                    yield replace(here, tail=other)
+                    yield Triple(head, relation, other, *here)
 
 
 def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
@@ -114,9 +115,17 @@ def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
     heads, tails = {hop.head for hop in hops}, {hop.tail for hop in hops}
     for earlier, later in combinations(hops, 2):
         loose = earlier.tail not in heads and later.head not in tails
-        shared = set(normal_name(earlier.tail).split()) & set(normal_name(later.head).split())
-        if loose and any(len(word) > 2 for word in shared):
+        if loose and _is_one_name(earlier.tail, later.head):
             yield earlier.tail, later.head
+
+
+def _is_one_name(one: str, other: str) -> bool:
+    """Whether two names can be one person's or thing's: words in common, an end among them."""
+    a, b = normal_name(one).split(), normal_name(other).split()
+    shared = {word for word in set(a) & set(b) if len(word) > _SHORT}
+    if as_date(one) or not shared:
+        return False
+    return set(a) <= set(b) or set(b) <= set(a) or a[-1] == b[-1] or bool({a[0], b[0]} <= shared)
 
 
 def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str]:

@@ -167,11 +167,15 @@ class LLMTeacher:
         return self._joined(groups, set(names), {p.title for _, p in question.gold})
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """A path by numbers of the graph's triples, or what kind of noise bars it."""
+        """A path by numbers of the graph's triples, or what kind of noise bars it.
+
+        The reply is asked for no confidence, and ours in its path would not be the model's.
+        """
         if not question.gold:
             return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
         if not graph.triples:
-            return Proposal((), "missing_evidence", "No triple was found in the gold passages.")
+            why = "No triple was found in the gold passages."
+            return Proposal((), "missing_evidence", why, confidence=None)
         request = path_request(question, graph)
         reply = await self._ask(request)
         with self._counting("the path"):
@@ -179,7 +183,7 @@ class LLMTeacher:
             steps = tuple(_triple_of(step, graph) for step in path.steps)
         self.replies[path.kind] += 1
         explanation = path.explanation or "The teacher gave no explanation."
-        return Proposal(steps, path.verdict, explanation)
+        return Proposal(steps, path.verdict, explanation, confidence=None)
 
     async def _ask(self, request: Request) -> Completion:
         try:

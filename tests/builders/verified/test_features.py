@@ -15,7 +15,7 @@ from safe_stepwise.records import (
     SupportingFact,
     Triple,
 )
-from safe_stepwise.store.codec import label_row, question_of, question_row
+from safe_stepwise.store.codec import label_of, label_row, question_of, question_row
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 number = st.integers(0, 99)
@@ -48,7 +48,7 @@ def test_question_survives_its_row_and_arrow(question: Question) -> None:
 
 def test_columns_are_the_contract() -> None:
     row = "id question answer aliases kind hops passages supporting_facts evidence decomposition"
-    label = "unverifiable noise_type explanation reasoning_path knowledge_graph teacher"
+    label = "unverifiable noise_type confidence explanation reasoning_path knowledge_graph teacher"
     assert list(features.question_features()) == row.split()
     assert list(features.labeled_features()) == [*row.split(), *label.split()]
     assert list(features.noise_label_features()) == ["id", "question_sha256", *label.split()]
@@ -57,12 +57,13 @@ def test_columns_are_the_contract() -> None:
 
 def test_label_row_reads_back_by_name() -> None:
     steps = (Triple("Oru", "country", "Marn", 2, 0), Triple("Vel", "crosses", "Oru", None, None))
-    label = Label("wrong_answer", "The passages say Marn.", steps[:1], steps, "annotations")
+    label = Label("wrong_answer", "The passages say Marn.", steps[:1], steps, "annotations", 0.85)
     columns = features.label_features()
     data = Dataset.from_list([label_row(label)], features=columns)
     row = data[0]
     assert columns["noise_type"].int2str(row["noise_type"]) == "wrong_answer"
     assert row["unverifiable"] is True
+    assert label_of(row).confidence == 0.85
     assert row["reasoning_path"] == [
         {"head": "Oru", "relation": "country", "tail": "Marn", "passage": 2}
     ]

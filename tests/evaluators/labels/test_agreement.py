@@ -5,14 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.labels.agreement import (
-    SOUND,
-    Score,
     agreement,
     by_noise_type,
     lacks_entities,
     score_rows,
 )
 from safe_stepwise.records import NOISE_TYPES, Hop, Passage, Question, Triple
+from safe_stepwise.store.agreement import SOUND, Score
 
 
 def test_a_score() -> None:

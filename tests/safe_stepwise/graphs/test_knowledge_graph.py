@@ -110,7 +110,6 @@ def test_an_alias_joins_a_path() -> None:
 def test_the_same_triple_is_kept_once_and_another_place_is_another() -> None:
     one, elsewhere = Triple("A", "r", "B", 1, 0), Triple("A", "r", "B", 2, 0)
     graph = KnowledgeGraph([one, elsewhere, one])
-    graph.add(one)
     assert graph.triples == (one, elsewhere)
     assert graph.find("A", "r", "B") == (one, elsewhere)
     assert graph.graph.number_of_edges() == 2

@@ -1,0 +1,167 @@
+"""Who somebody named in a sentence is to its subject: father, child, spouse, sibling.
+
+The same words say both directions: "son of Vorr" makes Vorr a parent, "his son Vorr" a child. So a
+cue of kin is read with what stands between it and the name, and never as mere nearness.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from safe_stepwise.language.cues import REACH, Cue, cues_between, has_brackets_closed
+from safe_stepwise.language.reading import Span
+
+Role = Literal["father", "mother", "parent", "child", "spouse", "sibling", "other"]
+
+ROLES: dict[str, frozenset[Role]] = {
+    "father": frozenset(("father", "parent")),
+    "mother": frozenset(("mother", "parent")),
+    "child": frozenset(("child",)),
+    "spouse": frozenset(("spouse",)),
+    "sibling": frozenset(("sibling",)),
+}
+"""What a relation's tail is to its head."""
+TURNED: dict[str, frozenset[Role]] = {
+    "father": frozenset(("child",)),
+    "mother": frozenset(("child",)),
+    "child": frozenset(("father", "mother", "parent")),
+    "spouse": frozenset(("spouse",)),
+    "sibling": frozenset(("sibling",)),
+}
+"""What its head is to its tail."""
+
+_AHEAD: dict[str, Role] = {
+    "father": "father",
+    "mother": "mother",
+    "parent": "parent",
+    "child_of": "parent",
+    "father_of": "child",
+    "mother_of": "child",
+    "parent_of": "child",
+    "child": "child",
+    "spouse": "spouse",
+    "sibling": "sibling",
+}
+"""What a name is that stands behind a cue: "son of NAME", "his son NAME"."""
+_BEHIND: dict[str, Role] = {
+    "father": "father",
+    "mother": "mother",
+    "parent": "parent",
+    "child_of": "child",
+    "father_of": "father",
+    "mother_of": "mother",
+    "parent_of": "parent",
+    "child": "child",
+    "spouse": "spouse",
+    "sibling": "sibling",
+}
+"""What a name is that stands before a cue and is told to be it: "NAME was his father"."""
+_POSSESSED: dict[str, Role] = {
+    "father": "child",
+    "mother": "child",
+    "parent": "child",
+    "child": "parent",
+    "spouse": "spouse",
+    "sibling": "sibling",
+}
+"""What a name is whose relative is told of: "NAME 's father"."""
+
+_OWNER = re.compile(r"(?: and(?: \w+){1,4})? 's (?:\w+ ){0,3}$")
+_IS = re.compile(
+    r"(?: \([^()]*\))?(?:(?: ,)? (?:who )?(?:is|was|were|became|as)| ,)"
+    r"(?: (?:also|later|in turn|himself|herself|the|a|an|his|her|their|only|first|second|third"
+    r"|former|future|late|elder|older|younger|\w+est|\d+th|\d+(?:st|nd|rd)))* $"
+)
+_HAS = re.compile(r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$")
+_WEDS = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
+_WED = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
+_CHAINED = re.compile(
+    r"(?! (?:and|who) )(?: [\w']+| ,| \([^()]*\)){1,14}?(?: ,| who (?:was|is)| was| is)"
+    r"(?: (?:the|a|an|also|in turn|himself|herself|only|eldest|second|third|youngest|\w+est))* $"
+)
+_SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
+_AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
+_OF_A_COUPLE = ("child_of", "parent", "child")
+_AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:(?:his|of|lady|sir|princess|prince|the) |\w+ (?=wife|consort)|wife |consort ){0,4}")
+_ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
+
+
+def roles_of(
+    text: str, start: int, end: int, low: int, high: int, owners: Sequence[Span] = ()
+) -> frozenset[Role]:
+    """What the person at a span of cleaned text is to somebody told of in its sentence.
+
+    Args:
+        text: cleaned text (``reading.read``).
+        start, end: where the person is named; low, high: the sentence.
+        owners: where the one is named whose relative is looked for; the sentence's subject else.
+
+    Returns:
+        Usually one role; ``parent`` for the second of two ("of Ors Vorr and his wife Ana");
+        ``other`` for an uncle, a friend, or a relative's relative; empty where nothing is said.
+
+    >>> def role(text, name):
+    ...     start = text.index(name)
+    ...     return sorted(roles_of(text, start, start + len(name), 0, len(text)))
+    >>> role("ana was the daughter of ors vorr", "ors"), role("his son ors vorr died", "ors")
+    (['parent'], ['child'])
+    >>> role("she was the daughter of velt and his wife ana vorr", "ana")
+    ['parent']
+    >>> role("he married ana vorr , the daughter of ors velt", "ors")
+    ['other']
+    """
+    ahead = [
+        cue
+        for cue in cues_between(text, "kin", max(low, start - 2 * REACH), start)
+        if not cue.denied and has_brackets_closed(text, cue, start)
+    ]
+    if ahead and start - ahead[-1].end > REACH:
+        ahead = []
+    following = next(iter(cues_between(text, "kin", end, min(high, end + REACH))), None)
+    behind = _told_behind(text, end, following) if following else None
+    if behind and following and (not ahead or _is_nearer(text, ahead[-1], start, end, following)):
+        return frozenset((behind,))
+    return _told_ahead(text, ahead, start, owners) if ahead else frozenset()
+
+
+def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> bool:
+    """Whether a name belongs to the cue behind it although one leads it: not in an apposition."""
+    between = text[end : following.start]
+    return not between.startswith(" ,") and following.start - end < (start - ahead.end) // 2
+
+
+def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
+    """What a name is by the cue that follows it, or None where that tells of something else."""
+    between = text[end : cue.start]
+    if _OWNER.fullmatch(between):
+        return _POSSESSED.get(cue.label, "other")
+    if cue.label == "spouse" and _WED.fullmatch(text, cue.start, cue.end):
+        return "spouse" if _WEDS.fullmatch(between) and not _ASIDE.search(between) else None
+    if cue.label in ("father_of", "mother_of") and between == " ":
+        return _BEHIND[cue.label]
+    if cue.label in ("child", "child_of") and _HAS.fullmatch(between):
+        return "parent"
+    return _BEHIND.get(cue.label, "other") if _IS.fullmatch(between) else None
+
+
+def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
+    """What a name is by the cues that lead it, the last of them first."""
+    last = ahead[-1]
+    if last.label in _OF_A_COUPLE and any(
+        last.end <= low and _AND_THE_OTHER.fullmatch(text, high, start) for low, high in owners
+    ):
+        return frozenset(("spouse",))
+    role = _AHEAD.get(last.label, "other")
+    earlier = ahead[-2] if len(ahead) > 1 else None
+    if earlier is None or earlier.label == "colleague":
+        return frozenset((role,))
+    between = text[earlier.end : last.start]
+    owned = any(earlier.end <= low and high <= last.start for low, high in owners)
+    weds = text.startswith("marr", last.start)
+    if role == "spouse" and not weds and _AND_HIS.fullmatch(between):
+        if owned or earlier.label == "spouse":
+            return frozenset((role,))
+        return frozenset(("parent",) if earlier.label == "child_of" else ("other",))
+    if not _SUBJECT_AGAIN.search(between) and _CHAINED.fullmatch(between) and not owned:
+        return frozenset(("other",))
+    return frozenset((role,))

@@ -1,0 +1,116 @@
+"""How far noise labels agree with known ones: measured by builds and evaluations, told by cards."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SOUND = ("none", "unparsed")
+"""Noise types that do not call a row unverifiable."""
+BINS = ((0.9, "0.9 to 1"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "under 0.5"))
+"""Confidence from which on a label is in a bin, and the bin's name; the surest first."""
+NOT_SAID = "not said"
+
+Seen = tuple[bool, str, float | None]
+"""Of a row: whether it is known to be noise; the noise type found, with its confidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How often two labellings agree on one name: rows in ``both``, in the ``true`` one, ``found``.
+
+    >>> score = Score("unverifiable", both=3, true=4, found=6)
+    >>> score.precision, score.recall, round(score.f1, 3)
+    (0.5, 0.75, 0.6)
+    """
+
+    name: str
+    both: int
+    true: int
+    found: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the found rows that are true; 0 where nothing was found."""
+        return self.both / self.found if self.found else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the true rows that were found; 0 where there are none."""
+        return self.both / self.true if self.true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return 2 * self.both / (self.true + self.found) if self.true + self.found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Labels of about one confidence, of noise and of sound rows, and how many are right."""
+
+    confidence: str
+    noise: int
+    noise_confirmed: int
+    sound: int
+    sound_confirmed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Labels beside those known of ``rows`` rows, of which ``noise`` are noise; ``found`` by us.
+
+    Precision, recall and F1 (0-1, four digits) are of *unverifiable*; 0 where there is nothing to
+    divide by. ``calibration`` has the bins with rows, the surest first; a row that was not judged
+    has no label to confirm, and is in none.
+    """
+
+    rows: int
+    noise: int
+    found: int
+    precision: float
+    recall: float
+    f1: float
+    calibration: tuple[Bin, ...]
+
+
+def agreement_of(seen: Mapping[Seen, int]) -> Agreement:
+    """The agreement of rows, counted by what was seen of them.
+
+    >>> made = agreement_of({(True, "wrong_answer", 0.9): 2, (False, "none", 0.4): 6})
+    >>> made.precision, made.calibration[0].noise_confirmed, made.calibration[1].confidence
+    (1.0, 2, 'under 0.5')
+    """
+    counts: Counter[tuple[bool, bool]] = Counter()
+    bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
+    bins[NOT_SAID] = Counter()
+    for (known, type_, confidence), rows in seen.items():
+        found = type_ not in SOUND
+        counts[known, found] += rows
+        if type_ != "unparsed":
+            bins[_bin(confidence)][known, found] += rows
+    score = _score(counts)
+    return Agreement(
+        rows=counts.total(),
+        noise=score.true,
+        found=score.found,
+        precision=round(score.precision, 4),
+        recall=round(score.recall, 4),
+        f1=round(score.f1, 4),
+        calibration=tuple(_filled(name, those) for name, those in bins.items() if those.total()),
+    )
+
+
+def _score(counts: Counter[tuple[bool, bool]]) -> Score:
+    both, missed, false = counts[True, True], counts[True, False], counts[False, True]
+    return Score("unverifiable", both, both + missed, both + false)
+
+
+def _filled(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
+    noise, sound = _score(counts), counts[True, False] + counts[False, False]
+    return Bin(name, noise.found, noise.both, sound, counts[False, False])
+
+
+def _bin(confidence: float | None) -> str:
+    if confidence is None:
+        return NOT_SAID
+    return next(name for least, name in BINS if confidence >= least)
