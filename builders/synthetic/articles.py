@@ -119,7 +119,7 @@ class _Telling:
                 self.states[self.e.key, relation] = len(self.sentences)
                 self.have.discard(relation)
                 self.have.difference_update(RARE[relation])
-        self.sentences.append(text[0].upper() + text[1:])
+        self.sentences.append(text if text[0].isupper() else text[0].upper() + text[1:])
 
     def named(self, values: Sequence[Value]) -> str:
         """The values as this writer writes them."""

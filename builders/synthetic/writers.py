@@ -87,6 +87,17 @@ LEAST = 2
 K = TypeVar("K")
 
 
+def _th(day: int) -> str:
+    last = 0 if 10 < day < 20 else day % 10
+    return f"{day}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
+_DAYS = {day: {"day": str(day), "dd": f"{day:02}", "th": _th(day)} for day in range(1, 32)}
+_MONTHS = {
+    n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month in enumerate(MONTHS, 1)
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A sentence with placeholders.
@@ -134,12 +145,9 @@ class Writer:
 
     def day(self, day: Day) -> str:
         """A day as this author writes it."""
-        month = MONTHS[day.month - 1]
-        last = 0 if 10 < day.day < 20 else day.day % 10
-        return self.dates[day.month_first].format(
-            day=day.day, month=month, mon=month[:3], mm=f"{day.month:02}", dd=f"{day.day:02}",
-            th=f"{day.day}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}", year=day.year,
-        )  # fmt: skip
+        return self.dates[day.month_first].format_map(
+            {**_MONTHS[day.month], **_DAYS[day.day], "year": day.year}
+        )
 
     def town(self, name: str) -> str:
         """A town's name; one that is told with its region as this author tells it."""
@@ -316,7 +324,7 @@ def _wording(where: str, text: str, known: set[str]) -> Wording:
     return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
 
 
-_DAY = ("day", "th", "dd", "month", "mon", "mm", "year")
+_DAY = (*_DAYS[1], *_MONTHS[1], "year")
 _ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
 _PLACEHOLDERS = {*WORDS, *SOME, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
