@@ -22,7 +22,8 @@ A row of its plain JSONL (``to_row``), shortened::
      "decomposition": [], "truth": "none"}
 
 Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker
-can make any range; ``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
+can make any range; each article draws its writer (``writers/``), unless the spec names one;
+``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
 has no annotations and no gold passages.
 """
 
