@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--benchmark", required=True, metavar="NAME", help=", ".join(BENCHMARKS))
-    source = "the benchmark's file, hub-id@revision, or rows=N,seed=N,noise=RATE for synthetic"
+    source = "a file, hub-id@revision; synthetic: rows=N,seed=N,noise=RATE,writer=NAME"
     add("--input", required=True, metavar="SOURCE", help=source)
     add("--split", required=True, help="train or validation (also: dev)")
     add_teacher(

@@ -1,4 +1,4 @@
-"""Read what the synthetic world's writers write, and how well their rows are labelled without a model.
+"""Read what the synthetic world's writers write, or see how well their rows are labelled.
 
 python -m scripts.try_writers                                    # scores by writer
 python -m scripts.try_writers --writer dense --samples 20        # articles to read
@@ -6,7 +6,6 @@ python -m scripts.try_writers --writer dense --samples 20        # articles to r
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from builders.synthetic import Spec, generate, to_row
 from builders.synthetic.writers import names, writer
@@ -44,7 +43,12 @@ def main(arguments: Sequence[str]) -> None:
         true, ours = ({q.id: t for (q, _), t in found}, {q.id: k.noise_type for (q, k), _ in found})
         rows += [(spec.writer, *row) for row in score_rows(by_noise_type(true, ours))]
         misread += [
-            {**to_row(q, t), "writer": spec.writer, "label": k.noise_type, "explanation": k.explanation}
+            {
+                **to_row(q, t),
+                "writer": spec.writer,
+                "label": k.noise_type,
+                "explanation": k.explanation,
+            }
             for (q, k), t in found
             if t != k.noise_type
         ]

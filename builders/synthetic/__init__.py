@@ -22,11 +22,12 @@ A row of its plain JSONL (``to_row``), shortened::
      "decomposition": [], "truth": "none"}
 
 Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker
-can make any range; ``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
+can make any range; each article draws its writer (``writers/``), unless the spec names one;
+``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
 has no annotations and no gold passages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -40,8 +41,7 @@ from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import parse, to_row
 from builders.synthetic.world import NAME, World, one, weighted
-from builders.synthetic.writers import names as writers
-from builders.synthetic.writers import writer
+from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
 
@@ -110,7 +110,8 @@ def parse_spec(text: str) -> Spec:
     >>> parse_spec("rows=20000,seed=7")
     Spec(rows=20000, seed=7, noise=0.12, writer='')
     """
-    types = {"rows": int, "seed": int, "noise": float, "writer": str}
+    types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float}
+    types["writer"] = lambda name: writer(name).name
     example = "write it like rows=20000,seed=7,noise=0.12"
     values: dict[str, Any] = {}
     for part in text.split(","):
@@ -119,7 +120,7 @@ def parse_spec(text: str) -> Spec:
             what = "is given twice" if name in values else "is not a setting"
             raise UserError(f"synthetic spec {text!r}: {name!r} {what}: {example}")
         try:
-            if not number.isascii() or "_" in number:  # which Python reads, too
+            if name != "writer" and (not number.isascii() or "_" in number):  # Python reads them
                 raise ValueError
             values[name] = types[name](number)
         except ValueError as error:
@@ -132,8 +133,6 @@ def parse_spec(text: str) -> Spec:
         raise UserError(f"synthetic spec {text!r}: rows must be at most {MOST_ROWS:,}: {example}")
     if not 0 <= values.get("noise", 0) <= 1:
         raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
-    if "writer" in values:
-        writer(values["writer"])
     return Spec(**values)
 
 
@@ -149,7 +148,8 @@ def generate(
     ['synthetic-validation-1-199', 'synthetic-validation-1-200']
     """
     stop = spec.rows if stop is None else min(stop, spec.rows)
-    write = partial(write_article, [writer(name) for name in (spec.writer and [spec.writer]) or writers()])
+    authors = [writer(name) for name in ([spec.writer] if spec.writer else names())]
+    write = partial(write_article, authors)
     block = None
     for i in range(start, stop):
         if i // BLOCK != block:

@@ -3,27 +3,16 @@
 Text is made from facts alone, so noise is made by writing an article from changed facts.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from builders.synthetic.world import Article, Day, Entity, Value, one, order_of, start_year, text_of
-from builders.synthetic.writers import PLACE, Wording, Writer
+from builders.synthetic.writers import PLACE, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
-_GENDERED = {
-    "He": ("He", "She", "It"), "he": ("he", "she", "it"), "him": ("him", "her", "it"),
-    "His": ("His", "Her", "Its"), "his": ("his", "her", "its"), "son": ("son", "daughter", ""),
-    "wife": ("wife", "husband", ""), "dad": ("father", "mother", ""),
-    "bro": ("brother", "sister", ""),
-}  # fmt: skip
-_SEVERAL = {"s": ("", "s"), "were": ("was", "were")}
-_VALUES = {"son": ("son", "daughter", "children"), "brother": ("brother", "sister", "siblings"),
-           "he": ("he", "she", "they"), "his": ("his", "her", "their")}  # fmt: skip
-_DRAWS = 20
-"""Openings that are tried before one that states nothing is taken."""
-_ARTICLE = re.compile(r"([Aa])\(n\) (?=(uni)?([aeiouAEIOU])?)")
+
+_DATED = {"born": "date of death", "died": "date of birth"}
 
 
 def write_article(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
@@ -38,180 +27,222 @@ class _Telling:
 
     def __init__(self, writer: Writer, rng: Random, e: Entity) -> None:
         self.writer, self.rng, self.e = writer, rng, e
+        self.kind = _KINDS.get(e.kind, e.kind)
+        self.gender = e.female if e.kind == "person" else 2
         self.sentences: list[str] = []
         self.states: dict[tuple[int, str], int] = {}
         self.mentions = {e.key}
+        self.about: Mapping[str, Sequence[Value]] = e.facts
         self.owed: dict[str, str] = {}
-        self.have: set[str] = set()
-        self.about: dict[str, list[Value]] = e.facts
+        self.have = _for_some(e) if e.kind == "person" else set[str]()
         for relation, values in e.facts.items():
             self._owe(relation, values)
-        self.mentions.update(work.key for _, work in e.works)
-        if e.kind == "person":
-            given = e.name.partition(" ")[0]
-            if e.full:
-                self.have.add("full" if e.short in e.full else "born as")
-            if e.name.count(" ") == 1 and not e.alikes:
-                self.have.add("given")
-            if e.full.startswith(f"{given} ") and e.full.endswith(f" {e.short}"):
-                self.have.add("middle")
+        for _, work in e.works:
+            self.mentions.add(work.key)
 
     def _owe(self, relation: str, values: list[Value]) -> None:
+        """Note what there is to tell of a relation, and in which forms it can be told."""
         for value in values:
             if isinstance(value, Entity):
                 self.mentions.add(value.key)
         if relation == "_near":
             return
         value, have = values[0], self.have
+        trade, region, year = RARE[relation]
         if isinstance(value, Entity):
             self.owed[relation] = relation
             have.add(relation)
             if len(values) == 1:
                 if value.kind == "person":
-                    have.add(f"{relation}/trade")
-                elif value.kind == "town" and PLACE in value.facts and ", " not in value.name:
-                    have.add(f"{relation}/region")
+                    have.add(trade)
+                elif value.kind == "town" and PLACE in value.facts and "," not in value.name:
+                    have.add(region)
+        elif isinstance(value, Day):
+            self.owed[relation] = relation
+            have.update((relation, year))
         else:
-            have.add(f"{relation}/year")
-            if isinstance(value, Day):
-                have.add(relation)
-            self.owed[relation if isinstance(value, Day) else f"{relation}/year"] = relation
+            self.owed[year] = relation
+            have.add(year)
 
     def article(self) -> None:
+        """Write the whole: an opening, the facts it leaves, and somewhere between them the rest."""
         e, rng = self.e, self.rng
-        kind = _KINDS.get(e.kind, e.kind)
-        self.open(self.writer.openings[kind])
-        aside = int(rng.random() * (len(self.owed) + 1))
+        self.say(self.writer.openings[self.kind].draw(rng, self.have))
+        facts = self.writer.facts[self.kind]
+        left = -1 if REST in facts else int(rng.random() * (len(self.owed) + 1))
         for relation, work in e.works:
             self.remark(f"works {relation}", {"work": work})
             self.states[work.key, relation] = len(self.sentences) - 1
-        for key, wordings in self.writer.facts[kind].items():
-            if key in self.owed:
-                if len(self.owed) <= aside:
-                    aside = -1
-                    self._incidents(kind)
-                self.tell(wordings)
-        if aside >= 0:
-            self._incidents(kind)
+        for key, wordings in facts.items():
+            if key == REST:
+                self._incidents()
+            elif key in self.owed:
+                if len(self.owed) <= left:
+                    left = -1
+                    self._incidents()
+                self.say(wordings.draw(rng, self.have))
+        if left >= 0:
+            self._incidents()
         for key, about in e.asides:
             self.remark(key, about)
         if len(self.sentences) < 2:
             self.remark("aside filler", {})
 
-    def _incidents(self, kind: str) -> None:
+    def _incidents(self) -> None:
         """Near misses: other places and people the subject had to do with."""
-        kind = "award" if self.e.kind == "award" else kind
         for key, about in self.e.incidents:
             self.remark(key, about)
         for value in self.e.facts.get("_near", ()) if len(self.sentences) < 5 else ():
             if isinstance(value, Entity):
-                sort = "company" if value.kind == "person" else kind
-                self.remark(f"aside {sort}", {"near": value})
+                kind = "award" if self.e.kind == "award" else self.kind
+                kind = "company" if value.kind == "person" else kind
+                self.remark(f"aside {kind}", {"near": value})
 
-    def remark(self, key: str, about: dict[str, Entity]) -> None:
-        """Say something of the subject that is none of its facts."""
+    def remark(self, key: str, about: Mapping[str, Entity]) -> None:
+        """Say something that is no fact of the subject's."""
         self.about = {name: [value] for name, value in about.items()}
         self.say(one(self.rng, self.writer.remarks[key]))
         self.about = self.e.facts
 
-    def open(self, wordings: list[Wording]) -> None:
-        """State some of the facts; what fits only rarely may be missed."""
-        draws = (one(self.rng, wordings) for _ in range(_DRAWS))
-        fitting = (each for each in draws if each.needs <= self.have)
-        self.say(next(fitting, None) or next(each for each in wordings if not each.needs))
-
-    def tell(self, wordings: list[Wording]) -> None:
-        """State facts that are owed, in a wording that fits what is left to tell."""
-        while not (wording := one(self.rng, wordings)).needs <= self.have:
-            pass
-        self.say(wording)
-
     def say(self, wording: Wording) -> None:
-        """Write the sentence; what it states is no longer owed."""
-        words = {field: self._word(of, form) for field, of, form in wording.fields}
+        """Write a sentence; what it states is no longer owed."""
+        about, words = self.about, {}
+        for field, article, of, form in wording.fields:
+            values = about.get(of)
+            word = _FORMS[form](self, values) if values else _WORDS[of](self)
+            words[field] = _with_article(article, word) if article else word
         text = wording.text.format_map(words)
-        if "(n)" in text:
-            text = _ARTICLE.sub(lambda m: f"{m[1]}{'n' if m[3] and not m[2] else ''} ", text)
         if text.endswith(".."):
             text = text[:-1]
-        self.sentences.append(text[0].upper() + text[1:])
         for key in wording.tells:
-            relation = self.owed.pop(key, "")
-            if relation:
-                self.states[self.e.key, relation] = len(self.sentences) - 1
-                self.have.difference_update(
-                    (relation, f"{relation}/trade", f"{relation}/region", f"{relation}/year")
-                )
+            if relation := self.owed.pop(key, ""):
+                self.states[self.e.key, relation] = len(self.sentences)
+                self.have.discard(relation)
+                self.have.difference_update(RARE[relation])
+        self.sentences.append(text if text[0].isupper() else text[0].upper() + text[1:])
 
-    def _word(self, of: str, form: str) -> str:
-        if of in self.about:
-            return self._value(self.about[of], form)
-        e = self.e
-        if of in _GENDERED:
-            return _GENDERED[of][e.female if e.kind == "person" else 2]
-        match of:
-            case "name":
-                return e.name
-            case "short":
-                return e.short or e.name
-            case "was" | "has":
-                return {"was": ("is", "was"), "has": ("has", "had")}[of][self._gone()]
-            case "year":
-                return str(self._year())
-            case "trade":
-                return e.occupation
-            case "kind":
-                return e.kind
-            case "full":
-                return e.full
-            case "born as":
-                return e.full
-            case "inhabitants":
-                return str(1200 + int(self.rng.random() * 40000))
-            case "km":
-                return str(5 + int(self.rng.random() * 90))
-        given = e.name.partition(" ")[0]
-        return {"given": given, "surname": e.short, "nick": given[:3], "initial": f"{given[0]}.",
-                "middle": e.full.removeprefix(given).removesuffix(e.short).strip()}[of]
-
-    def _value(self, values: list[Value], form: str) -> str:
+    def named(self, values: Sequence[Value]) -> str:
+        """The values as this writer writes them."""
+        if len(values) > 1:
+            return " and ".join([self.named([value]) for value in values])
         value = values[0]
-        if form == "year":
-            return str(start_year(value) if isinstance(value, Entity) else order_of(value)[0])
-        if form in _SEVERAL:
-            return _SEVERAL[form][len(values) > 1]
-        if not isinstance(value, Entity) or not form:
-            return " and ".join(map(self._name, values))
-        if form in _VALUES:
-            return _VALUES[form][2 if len(values) > 1 else value.female]
-        if form == "region":
-            region = value.facts[PLACE][0]
-            self.mentions.update({region.key} if isinstance(region, Entity) else ())
-            return text_of(region)
-        if form == "who":
-            if len(values) > 1 or not value.occupation or self.rng.random() > 0.35:
-                return " and ".join(map(self._name, values))
-            return f"the {value.occupation} {value.name}"
-        return {"trade": value.occupation, "people": value.demonym, "title": value.title}[form]
+        if isinstance(value, Entity):
+            return self.writer.town(value.name) if value.kind == "town" else value.name
+        return self.writer.day(value) if isinstance(value, Day) else value
 
-    def _name(self, value: Value) -> str:
-        if isinstance(value, Day):
-            return self.writer.day(value)
-        named = text_of(value)
-        return self.writer.town(named) if isinstance(value, Entity) and value.kind == "town" \
-            else named
+    def introduced(self, values: Sequence[Value]) -> str:
+        """The value, now and then with its trade before it."""
+        value = values[0]
+        trade = value.occupation if isinstance(value, Entity) and len(values) == 1 else ""
+        named = self.named(values)
+        return f"the {trade} {named}" if trade and self.rng.random() < 0.35 else named
 
-    def _gone(self) -> bool:
+    def region(self, values: Sequence[Value]) -> str:
+        """The region of a town, which the article now mentions."""
+        (region,) = _entity(values).facts[PLACE]
+        self.mentions.add(_entity([region]).key)
+        return text_of(region)
+
+    def gone(self) -> bool:
         """Everyone born before 1925 has died, whether or not this article says when."""
         facts = self.e.facts
         return start_year(self.e) < 1925 or "date of death" in facts or "place of death" in facts
 
-    def _year(self) -> int:
+    def year(self) -> str:
         """A year in which something can have happened to the subject."""
         year, facts = start_year(self.e), self.e.facts
         late = min(year + 60, 2015)
         if "date of death" in facts:
             late = min(late, order_of(facts["date of death"][0])[0] - 1)
-        first = year + (22 if self.e.kind == "person" else 3)
+        first = year + (22 if self.kind == "person" else 3)
         low, high = min(first, late), max(first, late)
-        return low + int(self.rng.random() * (high - low + 1))
+        return str(low + int(self.rng.random() * (high - low + 1)))
+
+    def number(self, low: int, size: int) -> str:
+        """A number that means nothing."""
+        return str(low + int(self.rng.random() * size))
+
+
+def _for_some(e: Entity) -> set[str]:
+    """Which of the words that only some persons have this one has."""
+    given, _, surname = e.name.partition(" ")
+    found = {"given"} if surname == e.short and not e.alikes else set[str]()
+    if e.full:
+        found.add("full" if e.short in e.full else "born as")
+        if e.full.startswith(f"{given} ") and "full" in found:
+            found.add("middle")
+    found.update(word for word, date in _DATED.items() if date not in e.facts)
+    return found
+
+
+def _with_article(a: str, noun: str) -> str:
+    vowel = noun[0] in "aeiouAEIOU" and not noun.startswith("uni")
+    return f"{a}n {noun}" if vowel else f"{a} {noun}"
+
+
+def _entity(values: Sequence[Value]) -> Entity:
+    (value,) = values
+    assert isinstance(value, Entity)
+    return value
+
+
+def _year_of(values: Sequence[Value]) -> str:
+    value = values[0]
+    return str(start_year(value) if isinstance(value, Entity) else order_of(value)[0])
+
+
+def _by_gender(he: str, she: str, it: str) -> Callable[[_Telling], str]:
+    return lambda t: (he, she, it)[t.gender]
+
+
+def _by_number(he: str, she: str, they: str) -> Callable[[_Telling, Sequence[Value]], str]:
+    def word(t: _Telling, values: Sequence[Value]) -> str:
+        return they if len(values) > 1 else she if getattr(values[0], "female", False) else he
+
+    return word
+
+
+_WORDS: dict[str, Callable[[_Telling], str]] = {
+    "name": lambda t: t.e.name,
+    "short": lambda t: t.e.short or t.e.name,
+    "surname": lambda t: t.e.short,
+    "full": lambda t: t.e.full,
+    "born as": lambda t: t.e.full,
+    "given": lambda t: t.e.name.partition(" ")[0],
+    "nick": lambda t: t.e.name[:3],
+    "initial": lambda t: f"{t.e.name[0]}.",
+    "middle": lambda t: t.e.full.split(" ")[1],
+    "born": lambda _: "born",
+    "died": lambda _: "died",
+    "kind": lambda t: t.e.kind,
+    "trade": lambda t: t.e.occupation,
+    "was": lambda t: "was" if t.gone() else "is",
+    "has": lambda t: "had" if t.gone() else "has",
+    "year": lambda t: t.year(),
+    "inhabitants": lambda t: t.number(1200, 40000),
+    "km": lambda t: t.number(5, 90),
+    "He": _by_gender("He", "She", "It"),
+    "he": _by_gender("he", "she", "it"),
+    "him": _by_gender("him", "her", "it"),
+    "His": _by_gender("His", "Her", "Its"),
+    "his": _by_gender("his", "her", "its"),
+    "son": _by_gender("son", "daughter", ""),
+    "wife": _by_gender("wife", "husband", ""),
+    "dad": _by_gender("father", "mother", ""),
+    "bro": _by_gender("brother", "sister", ""),
+}
+_FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
+    "": _Telling.named,
+    "who": _Telling.introduced,
+    "region": _Telling.region,
+    "year": lambda _, values: _year_of(values),
+    "trade": lambda _, values: _entity(values).occupation,
+    "people": lambda _, values: _entity(values).demonym,
+    "title": lambda _, values: _entity(values).title,
+    "s": _by_number("", "", "s"),
+    "were": _by_number("was", "was", "were"),
+    "son": _by_number("son", "daughter", "children"),
+    "brother": _by_number("brother", "sister", "siblings"),
+    "he": _by_number("he", "she", "they"),
+    "his": _by_number("his", "her", "their"),
+}

@@ -22,7 +22,10 @@ def make_world(rng: Random, write: Callable[[Entity, Random], Article]) -> World
     add_works(world)
     _add_namesakes(world)
     _add_near_misses(world)
-    world.articles = {e.key: write(e, rng) for e in world.entities}
+    # A town's namesake is never drawn, but may have to be read.
+    namesakes = [other for e in world.entities for _, other in e.alikes]
+    told = {e.key: e for e in (*world.entities, *namesakes)}
+    world.articles = {key: write(e, rng) for key, e in told.items()}
     return world
 
 

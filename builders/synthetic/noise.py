@@ -113,16 +113,17 @@ def _missing_evidence(draft: Draft) -> bool:
 
 
 def _external_knowledge(draft: Draft) -> bool:
-    options = [k for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
-    if not options:
+    options = [(k, k.tail) for k in draft.links if k.relation in BESIDE]
+    named = [(link, tail) for link, tail in options if isinstance(tail, Entity)]
+    if not named:
         return False
-    link = one(draft.rng, options)
+    link, tail = one(draft.rng, named)
     if not _withhold(draft, link):
         return False
     head, draft.articles = link.head, {}
     of_a_person = head.kind == "person" and link.relation == "record label"
     key = f"beside {link.relation}{' of a person' if of_a_person else ''}"
-    draft.alter(head).incidents.append((key, {"other": link.tail}))
+    draft.alter(head).incidents.append((key, {"other": tail}))
     return True
 
 

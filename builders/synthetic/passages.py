@@ -1,9 +1,11 @@
 """From a draft to a row: its passages, distractors and annotations."""
 
+from functools import lru_cache
+
 from builders.synthetic.draft import Draft, label_of
 from builders.synthetic.people import CREATORS
 from builders.synthetic.wording import ASKED, BY
-from builders.synthetic.world import NAME, Entity, Value, one, text_of
+from builders.synthetic.world import NAME, Entity, Value, World, one, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 
 
@@ -89,9 +91,13 @@ def _distractors(draft: Draft) -> list[Entity]:
     gap = draft.withheld
 
     def offer(e: Entity) -> None:
-        mentions = world.articles[e.key].mentions
+        article = world.articles[e.key]
+        mentions = article.mentions
         # A namesake may happen to have the very value that the row withholds.
         if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
+            return
+        # Nor may another of its name be mentioned beside that value.
+        if strict and gap and any(gap.head.name in s for s in article.sentences):
             return
         # A town that the gapped article names would tell the country that it doesn't.
         if gap and e.key in draft.article(gap.head).mentions and _names(e, gap.tail):
@@ -128,9 +134,18 @@ def _lookalikes(draft: Draft) -> list[Entity]:
         for mode, other in e.alikes
         if mode in ("epithet", "title") or (mode != "town" and _is_maker(draft, e))
     ]
-    kin = [e.short for e in draft.gold if e.short]
-    people = draft.world.by_kind["person"]
-    return found + [p for p in people if p.short in kin and p not in draft.gold][:3]
+    surnames = dict.fromkeys(e.short for e in draft.gold if e.short)
+    kin = [p for name in surnames for p in _bearers(draft.world)[name] if p not in draft.gold]
+    return found + kin[:3]
+
+
+@lru_cache(maxsize=1)
+def _bearers(world: World) -> dict[str, list[Entity]]:
+    """The people of each surname."""
+    found: dict[str, list[Entity]] = {}
+    for p in world.by_kind["person"]:
+        found.setdefault(p.short, []).append(p)
+    return found
 
 
 def _is_maker(draft: Draft, e: Entity) -> bool:

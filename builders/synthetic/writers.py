@@ -3,16 +3,18 @@
 A wording states the facts whose placeholders stand in it, so what a text says is known exactly.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 from string import Formatter
 from typing import Any, TypeVar
 
 import yaml
 
-from builders.synthetic.world import MONTHS, Day, Entity, Value, text_of
+from builders.synthetic.world import MONTHS, Day, Entity, Value, one, text_of
 from safe_stepwise.errors import UserError
 
 FOLDER = Path(__file__).parent / "writers"
@@ -40,6 +42,12 @@ TOLD: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What an article of a kind can have to tell. ``/year``: of a date that is known by its year."""
 
+RARE = {
+    key: (f"{key}/trade", f"{key}/region", f"{key}/year")
+    for key in {key.removesuffix("/year") for keys in TOLD.values() for key in keys}
+}
+"""Forms that not every value of a relation has."""
+
 BESIDE = {
     "director", "producer", "composer", "cast member", "performer", "author", "spouse", "father",
     "mother", "child", "sibling", "place of birth", "place of death", "place of burial",
@@ -65,51 +73,81 @@ WORDS = (
     "name", "short", "kind", "trade", "year", "inhabitants", "km", "He", "he", "him", "His",
     "his", "son", "wife", "dad", "bro", "was", "has",
 )  # fmt: skip
-NAMES = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
-         "nick": "given", "initial": "given", "middle": "middle"}  # fmt: skip
-"""Other forms of a person's name, and which of them such a person must have."""
+SOME = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
+        "nick": "given", "initial": "given", "middle": "middle", "born": "born",
+        "died": "died"}  # fmt: skip
+"""Words for some persons only, and what they must have for it."""
+REST = "{remarks}"
+"""Among the facts of a kind: here stands what is no fact."""
 FORMS = ("", "who", "trade", "people", "region", "title", "year", "s", "were", "son", "brother",
          "he", "his")  # fmt: skip
-_RARE = ("trade", "region", "year")
 LEAST = 2
 """Wordings that each fact needs."""
 
 K = TypeVar("K")
 
 
+def _th(day: int) -> str:
+    last = 0 if 10 < day < 20 else day % 10
+    return f"{day}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
+_DAYS = {day: {"day": str(day), "dd": f"{day:02}", "th": _th(day)} for day in range(1, 32)}
+_MONTHS = {
+    n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month in enumerate(MONTHS, 1)
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A sentence with placeholders.
 
-    ``fields`` are its placeholders as (placeholder, what it is of, form), ``needs`` what an article
-    must still have to tell for it to fit, ``tells`` the facts that it states.
+    ``fields`` are its placeholders as (placeholder, "a" or "A" where it takes an article, what it
+    is of, form), ``needs`` what an article must still have to tell for it to fit, ``tells`` the
+    facts that it states.
     """
 
     text: str
-    fields: tuple[tuple[str, str, str], ...]
+    fields: tuple[tuple[str, str, str, str], ...]
     needs: frozenset[str]
     tells: tuple[str, ...]
 
 
+class Choice:
+    """Wordings to choose from."""
+
+    def __init__(self, wordings: Iterable[Wording]) -> None:
+        self.wordings = tuple(wordings)
+        self.needs = frozenset[str]().union(*(each.needs for each in self.wordings))
+        self.fitting: dict[frozenset[str], list[Wording]] = {}
+
+    def draw(self, rng: Random, have: set[str]) -> Wording:
+        """One that fits what is left to tell; of two at random that which says more."""
+        key = self.needs & have
+        fitting = self.fitting.get(key)
+        if fitting is None:
+            fitting = [each for each in self.wordings if each.needs <= key]
+            self.fitting[key] = fitting
+        first, second = one(rng, fitting), one(rng, fitting)
+        return first if len(first.tells) >= len(second.tells) else second
+
+
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """One author's wordings by kind of article, each as often as it states facts."""
+    """One author's wordings by kind of article; those of facts by what they tell, in order."""
 
     name: str
     dates: tuple[str, str]
     place: str
-    openings: Mapping[str, list[Wording]]
-    facts: Mapping[str, Mapping[str, list[Wording]]]
+    openings: Mapping[str, Choice]
+    facts: Mapping[str, Mapping[str, Choice]]
     remarks: Mapping[str, list[Wording]]
 
     def day(self, day: Day) -> str:
         """A day as this author writes it."""
-        month = MONTHS[day.month - 1]
-        last = 0 if 10 < day.day < 20 else day.day % 10
-        return self.dates[day.month_first].format(
-            day=day.day, month=month, mon=month[:3], mm=f"{day.month:02}", dd=f"{day.day:02}",
-            th=f"{day.day}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}", year=day.year,
-        )  # fmt: skip
+        return self.dates[day.month_first].format_map(
+            {**_MONTHS[day.month], **_DAYS[day.day], "year": day.year}
+        )
 
     def town(self, name: str) -> str:
         """A town's name; one that is told with its region as this author tells it."""
@@ -171,36 +209,47 @@ class _Reading:
         found = self.found
         for section, known in (("opening", TOLD), ("facts", TOLD), ("remarks", REMARKS)):
             _keys(section, found[section], known)
-        first, second = dates = _texts("dates", found["dates"]) * (3 - len(found["dates"]))
-        if not all("{year}" in form for form in dates):
-            raise _Amiss("dates: each way of writing a day needs {year}")
-        if not all(part in found["place"] for part in ("{town}", "{region}")):
-            raise _Amiss("place needs {town} and {region}")
+        dates = [
+            _filled("dates", each, ("year",), _DAY) for each in _texts("dates", found["dates"])
+        ]
+        if len(dates) > 2:
+            raise _Amiss("dates: one way of writing a day or two")
+        (place,) = _texts("place", [found["place"]])
+        place = _filled("place", place, ("town", "region"), ("town", "region"))
         return Writer(
-            self.name, (first, second), found["place"],
+            self.name, (dates[0], dates[-1]), place,
             {kind: self._opening(kind) for kind in TOLD},
             {kind: self._facts(kind) for kind in TOLD},
             {key: self._remarks(key) for key in REMARKS},
         )  # fmt: skip
 
-    def _opening(self, kind: str) -> list[Wording]:
+    def _opening(self, kind: str) -> Choice:
         made = self._wordings(f"opening {kind}", self.found["opening"][kind], TOLD[kind])
         if all(each.needs for each in made):
             raise _Amiss(f"opening {kind}: no wording does without a fact")
-        return _by_chance(made)
+        return Choice(made)
 
-    def _facts(self, kind: str) -> dict[str, list[Wording]]:
-        made = self._wordings(f"facts {kind}", self.found["facts"][kind], TOLD[kind])
-        order = dict.fromkeys(key for each in made for key in each.tells)
+    def _facts(self, kind: str) -> dict[str, Choice]:
+        said = _texts(f"facts {kind}", self.found["facts"][kind])
+        made: list[Wording] = []
+        order: dict[str, None] = {}
+        for text in said:
+            found = [] if text == REST else self._wordings(f"facts {kind}", [text], TOLD[kind])
+            made += found
+            order |= dict.fromkeys([REST] if text == REST else _told(found))
         for key in TOLD[kind]:
             if sum(each.needs == {key} for each in made) < LEAST:
-                raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
-        return {key: _by_chance([one for one in made if key in one.tells]) for key in order}
+                raise _Amiss(
+                    f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact"
+                )
+        return {key: Choice(each for each in made if key in each.tells) for key in order}
 
     def _remarks(self, key: str) -> list[Wording]:
         made = self._wordings(key, self.found["remarks"][key], REMARKS[key])
         for each in made:
-            if key.startswith(("beside", "works")) and not _SUBJECTS & {of for _, of, _ in each.fields}:
+            if key.startswith(("beside", "works")) and not _SUBJECTS & {
+                of for _, _, of, _ in each.fields
+            }:
                 raise _Amiss(f"remarks {key}: {each.text!r} lacks {{{REMARKS[key][0]}}}")
         return made
 
@@ -218,11 +267,6 @@ class _Reading:
         return [each for one in chosen for each in self._without_parts(one)]
 
 
-def _by_chance(wordings: list[Wording]) -> list[Wording]:
-    """Each as often as it shall be drawn: authors like to say several things at once."""
-    return [each for each in wordings for _ in range(max(1, len(each.tells) ** 2))]
-
-
 def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> None:
     if not isinstance(found, dict):
         raise _Amiss(f"{where} is no mapping")
@@ -232,31 +276,55 @@ def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] 
         raise _Amiss(f"{where} has an unknown {unknown[0]!r}")
 
 
+def _told(wordings: Iterable[Wording]) -> list[str]:
+    return [key for each in wordings for key in each.tells]
+
+
 def _texts(where: str, said: Any) -> list[str]:
     if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
         raise _Amiss(f"{where} is no list of wordings")
     return said
 
 
-def _wording(where: str, text: str, known: set[str]) -> Wording:
+def _placeholders(where: str, text: str) -> list[str]:
     try:
-        placeholders = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
+        return [field for _, field, _, _ in Formatter().parse(text) if field is not None]
     except ValueError as error:
         raise _Amiss(f"{where}: {text!r}: {error}") from error
+
+
+def _filled(where: str, text: str, needed: Iterable[str], known: Iterable[str]) -> str:
+    """The text, if its placeholders are known and those needed among them."""
+    found = _placeholders(where, text)
+    for each in found:
+        if each not in known:
+            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{each}}}")
+    for each in needed:
+        if each not in found:
+            raise _Amiss(f"{where}: {text!r} lacks {{{each}}}")
+    return text
+
+
+def _wording(where: str, text: str, known: set[str]) -> Wording:
+    text = _ARTICLE.sub(r"{\1 ", text)
     fields, needs, tells = [], set[str](), dict[str, None]()
-    for field in placeholders:
-        of, _, form = field.partition("/")
-        fields.append((field, of, form))
+    for field in _placeholders(where, text):
+        article = field[0] if field[:2] in ("a ", "A ") else ""
+        bare = field[2:] if article else field
+        of, _, form = bare.partition("/")
+        fields.append((field, article, of, form))
         if of in known and form in FORMS:
             if of not in _SUBJECTS:
-                needs.add(field if form in _RARE else of)
-                tells[field if form == "year" else of] = None
-        elif field in NAMES:
-            needs.add(NAMES[field])
-        elif field not in WORDS:
-            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{field}}}")
+                needs.add(bare if bare in RARE[of] else of)
+                tells[bare if form == "year" else of] = None
+        elif bare in SOME:
+            needs.add(SOME[bare])
+        elif bare not in WORDS:
+            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{bare}}}")
     return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
 
 
+_DAY = (*_DAYS[1], *_MONTHS[1], "year")
+_ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
-_PLACEHOLDERS = {*WORDS, *NAMES, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
+_PLACEHOLDERS = {*WORDS, *SOME, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}

@@ -24,7 +24,7 @@ from safe_stepwise.store.published import read_published
 from scripts import compare_labels
 
 ROOT = Path(__file__).parents[2]
-SPEC = "rows=80,seed=31337,noise=0.5"
+SPEC = "rows=80,seed=31337,noise=0.5,writer=plain"
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ NAMES = {entry.name for entry in ERROR_TYPES}
 
 @cache
 def synthetic() -> tuple[tuple[Question, Label], ...]:
-    made = generate(parse_spec("rows=200,seed=77,noise=0.0"), 0, 200, "train")
+    made = generate(parse_spec("rows=200,seed=77,noise=0.0,writer=plain"), 0, 200, "train")
     return tuple((question, label_of(question)) for question, _ in made)
 
 

@@ -458,7 +458,7 @@ def test_whatever_is_said_the_loop_ends_and_keeps_it(
 
 
 def synthetic(number: int) -> list[Question]:
-    return [question for question, _ in generate(Spec(number, 1, 0.0), split="train")]
+    return [question for question, _ in generate(Spec(number, 1, 0.0, "plain"), split="train")]
 
 
 def play(questions: list[Question], generator: str, verifier: str | None) -> list[Trajectory]:

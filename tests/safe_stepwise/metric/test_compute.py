@@ -202,7 +202,7 @@ def test_methods_ask_whom_they_should(script: Callable[..., str]) -> None:
 
 
 def test_annotated_questions_run_without_a_model() -> None:
-    rows = [question for question, _ in generate(Spec(30, 5, 0.0), split="train")]
+    rows = [question for question, _ in generate(Spec(30, 5, 0.0, "plain"), split="train")]
     sound = answers_by_loop(rows, generator="symbolic", verifier="symbolic", judge="symbolic")
     assert sound["exact_match"] == sound["accuracy"] == 1.0
     assert sound["error_types"] == {}

@@ -320,21 +320,27 @@ def test_gleaning_finds_nothing() -> None:
 # Against the known noise of a synthetic world, from a seed that is used nowhere else
 
 
-def test_synthetic_noise_is_found() -> None:
+@pytest.mark.parametrize(
+    ("writer", "precision", "recall", "of_a_type"),
+    [("plain", 0.97, 0.97, 0.9), ("dense", 0.6, 0.9, 0.15)],
+)
+def test_synthetic_noise_is_found(
+    writer: str, precision: float, recall: float, of_a_type: float
+) -> None:
     teacher = AnnotationsTeacher()
     true: dict[str, str] = {}
     found: dict[str, str] = {}
-    for question, truth in generate(Spec(rows=3000, seed=904_417, noise=0.5), split="train"):
+    for question, truth in generate(Spec(3000, 904_417, 0.5, writer), split="train"):
         true[question.id] = truth
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
     assert len(true) == len(found) == 3000
     unverifiable, *types = by_noise_type(true, found)
-    assert unverifiable.precision >= 0.97
-    assert unverifiable.recall >= 0.97
+    assert unverifiable.precision >= precision
+    assert unverifiable.recall >= recall
     assert {score.name for score in types} == set(NOISE_TYPES)
     for score in types:
-        assert score.precision >= 0.9, score
-        assert score.recall >= 0.9, score
+        assert score.precision >= of_a_type, score
+        assert score.recall >= of_a_type, score
 
 
 # Against real rows, none of which is in this repository

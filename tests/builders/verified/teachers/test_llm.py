@@ -260,7 +260,7 @@ def test_any_replies_give_a_label(replies: dict[str, str]) -> None:
 def test_a_model_that_knows_the_truth_makes_no_errors() -> None:
     """The pipeline adds none of its own: what the truth says is what the label says."""
     rows: dict[tuple[str, str], tuple[Question, NoiseType]] = {}
-    for question, truth in generate(parse_spec("rows=600,seed=77,noise=0.4")):
+    for question, truth in generate(parse_spec("rows=600,seed=77,noise=0.4,writer=plain")):
         rows.setdefault((question.question, question.answer), (question, truth))
     model = Truth(rows.values())
     engine = Scripted(**dict.fromkeys(("extract", "glean", "resolve", "path"), model.of))
