@@ -24,6 +24,7 @@ _JOINED = re.compile(
     r"[\s,]*+)*+"
 )
 _DENIER = re.compile(r"n(?:ot|ever|or)\b")
+_JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 _DENIAL = 60
 """Characters in which it is looked for."""
@@ -45,6 +46,7 @@ _LEADS = {
     for article in ("", " the", " the town of", " the city of", " the village of")
 }
 _EVENTS = ("birth", "death", "burial")
+_WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
 _ANOTHER_WORK = re.compile(
@@ -140,7 +142,8 @@ def governing_cues(
         ),
         None,
     )
-    if after and not _has_subject(text, end, after, group, opens=_opens(text, low, start)):
+    opens = _opens(text, low, start)
+    if after and not _has_subject(text, end, after, group, opens=opens):
         after = None
     if group == "place":
         return _placed(text, before, after, start, end)
@@ -149,12 +152,14 @@ def governing_cues(
         return frozenset(_POSSESSIONS[owned[1]])
     if after is not None and text.startswith(" there", after.end):
         return frozenset([after.label])
+    if group == "life" and (event := _event_behind(text, end, following, opens)):
+        return frozenset([event.label])
     back = start - before[-1].end if before else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
     if back > REACH:
         return frozenset()
-    return _with_coordinated(text, before)
+    return _with_coordinated(text, before, group)
 
 
 def _placed(
@@ -168,13 +173,23 @@ def _placed(
     back = start - telling[-1].end if telling else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
-    labels = _with_coordinated(text, telling) if back <= REACH else frozenset[str]()
+    labels = _with_coordinated(text, telling, "place") if back <= REACH else frozenset[str]()
     return labels.union(_WEAK) if led else labels
 
 
 def _is_outside(text: str, end: int, start: int) -> bool:
     """Whether no bracket opens after one offset that is still open at another."""
     return text.count("(", end, start) <= text.count(")", end, start)
+
+
+def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
+    """What happened at a place that opens its sentence: "In Oru, where she had moved, she died"."""
+    events = (cue for cue in following if cue.label in _EVENTS)
+    event = next(events, None)
+    if event is None or not opens or text[end - 1].isdigit():
+        return None
+    where = _WHERE_SHE.match(text, end, event.start)
+    return event if where and not _OWN_PLACE.match(text, event.end) else None
 
 
 def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
@@ -208,6 +223,8 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     ``opens``: the name opens its sentence.
     """
     between, said = text[end : cue.start], text[cue.start : cue.end]
+    if group == "life":
+        return _is_told_of(text, end, cue, opens=opens)
     passive = text.startswith(" by ", cue.end)
     if opens and _AND_SOMEBODY.fullmatch(between):
         return not passive
@@ -225,10 +242,11 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
     return len(between) <= 40
 
 
-def _with_coordinated(text: str, cues: list[Cue]) -> frozenset[str]:
+def _with_coordinated(text: str, cues: list[Cue], group: str) -> frozenset[str]:
     labels = {cues[-1].label}
+    joined = _JOINED if group == "credit" else _JOINED_BY_BEING
     for later, earlier in pairwise(reversed(cues)):
-        if not _JOINED.fullmatch(text, earlier.end, later.start):
+        if not joined.fullmatch(text, earlier.end, later.start):
             break
         labels.add(earlier.label)
     return frozenset(labels)

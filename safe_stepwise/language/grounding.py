@@ -326,7 +326,12 @@ _BORN_OR_CITIZEN = re.compile(
 )
 
 
-_OF_WHICH = re.compile(r"(?: ,)? of which (?:\w+ ){1,5}(?:citizen|national|native)\b")
+# "Kelvia, of which she was a citizen", "in Kelvia, where it lies", "in Kelvia that it was made".
+_OF_WHICH = re.compile(
+    r"(?: ,)? (?:of which (?:\w+ ){1,5}(?:citizen|national|native)"
+    r"|where (?:it|the \w+) (?:is|was) (?:located|situated|based|made|founded)|where it lies"
+    r"|that (?:it|the \w+) was (?:made|produced|written|recorded))\b"
+)
 
 
 def _national(
