@@ -26,9 +26,17 @@ _JOINED = re.compile(
 _DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
+# "The song", "the label": what a sentence tells of, and no word of who made it.
+_THE_WORK = re.compile(
+    r".{0,2}\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel|book|play"
+    r"|opera|label|band|magazine|work)(?! (?:by|of) )\b"
+)
 _DENIAL = 60
 """Characters in which it is looked for."""
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
+_IS_THE = re.compile(
+    r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?"
+)
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
@@ -46,6 +54,7 @@ _LEADS = {
     for article in ("", " the", " the town of", " the city of", " the village of")
 }
 _EVENTS = ("birth", "death", "burial")
+_APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
@@ -60,7 +69,7 @@ _LED = re.compile(
     r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
 )
 _OWN_PLACE = re.compile(
-    r" (?:in|at|near)(?: the)? (?!(?:age|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
+    r" (?:in|at|near)(?: the)? (?!(?:age|expense|invitation|request|suggestion|home|first|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
     + "|".join(MONTHS) + r")\b)\b)\w"
 )
 _POSSESSIONS = {
@@ -98,6 +107,7 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     return tuple(
         Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
         for cue in cue_pattern(group).finditer(text)
+        if not _THE_WORK.match(text, max(0, cue.start() - len("this ")), cue.end() + len(" by "))
     )
 
 
@@ -154,6 +164,8 @@ def governing_cues(
         return frozenset([after.label])
     if group == "life" and (event := _event_behind(text, end, following, opens)):
         return frozenset([event.label])
+    if after is not None and _IS_THE.fullmatch(text, end, after.start):
+        return frozenset([after.label])
     back = start - before[-1].end if before else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
@@ -198,7 +210,7 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
     if text.startswith(" there", cue.end):
         return True
     if text[end - 1].isdigit():
-        apart = any(char.isdigit() or char in ";)" for char in between) or " -- " in between
+        apart = _APART.search(between) is not None
         return cue.label in _EVENTS and not apart and len(between) <= REACH // 2
     if _OWN_PLACE.match(text, cue.end):
         return False

@@ -81,6 +81,7 @@ _CHAINED = re.compile(
 )
 _SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
 _AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
+_BY_HIS = re.compile(r"\bby (?:his|her) (?:\w+ )?$")
 _OF = ("father_of", "mother_of", "parent_of", "child_of")
 # "The father of Ana Vorr was NAME."
 _OF_WHOM_IS = re.compile(
@@ -165,6 +166,8 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     between = text[earlier.end : last.start]
     owned = any(earlier.end <= low and high <= last.start for low, high in owners)
     weds = text.startswith("marr", last.start)
+    if weds and earlier.label == "child_of" and _BY_HIS.search(between):
+        return frozenset(("parent",))
     if role == "spouse" and not weds and _AND_HIS.fullmatch(between):
         if owned or earlier.label == "spouse":
             return frozenset((role,))
