@@ -28,7 +28,7 @@ _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|we
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 # "The song", "the label": what a sentence tells of, and no word of who made it.
 _THE_WORK = re.compile(
-    r".{0,2}\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel|book|play"
+    r".{0,2}(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel|book|play"
     r"|opera|label|band|magazine|work)(?! (?:by|of) )\b"
 )
 _DENIAL = 60
@@ -42,7 +42,7 @@ _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
 _PLACED = re.compile(
     r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
-    r"(?: (?:is|was|became|would be))?(?: the \w+)? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
+    r"(?: (?:is|was|became|would be))?(?: the(?: \w+){1,3})? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
     r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
     r"| until (?:his|her|their)) "
 )
@@ -160,7 +160,7 @@ def governing_cues(
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
-    if after is not None and text.startswith(" there", after.end):
+    if after is not None and after.label in _EVENTS and text.startswith(" there", after.end):
         return frozenset([after.label])
     if group == "life" and (event := _event_behind(text, end, following, opens)):
         return frozenset([event.label])
@@ -208,7 +208,7 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
     """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
     between = text[end : cue.start]
     if text.startswith(" there", cue.end):
-        return True
+        return cue.label in _EVENTS
     if text[end - 1].isdigit():
         apart = _APART.search(between) is not None
         return cue.label in _EVENTS and not apart and len(between) <= REACH // 2

@@ -423,7 +423,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
             if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
             if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
-                yield Finding("other", None, number, run)
+                yield Finding("other", None, number, run, loose=relation.group != "life")
 
 
 def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> bool:
