@@ -14,11 +14,10 @@ from safe_stepwise.checking.step_reading import (
     quotations,
 )
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.language.cues import cues_in
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.relations import RELATIONS, cues_in
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 

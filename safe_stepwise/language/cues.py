@@ -4,17 +4,11 @@ Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/rela
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from functools import lru_cache
 from itertools import pairwise
-from operator import itemgetter
-from typing import NamedTuple
 
-from safe_stepwise.language.relations import cue_pattern
+from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
 from safe_stepwise.language.text import MONTHS
 
-REACH = 140
-"""Characters between a cue and what it governs, at most: about a long clause."""
 _SENTENCE = 2000
 """Characters, before and behind a span, within which other cues have a say: no sentence of prose is
 longer, and a list without end is not read anew for each of its names."""
@@ -23,16 +17,7 @@ _JOINED = re.compile(
     r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|by|to|the|his|her|\w+ed)\b"
     r"[\s,]*+)*+"
 )
-_DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
-_DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
-# "The song", "the label": what a sentence tells of, and no word of who made it.
-_THE_WORK = re.compile(
-    r".{0,2}(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel|book|play"
-    r"|opera|label|band|magazine|work)(?! (?:by|of) )\b"
-)
-_DENIAL = 60
-"""Characters in which it is looked for."""
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _IS_THE = re.compile(
     r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?"
@@ -42,7 +27,8 @@ _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
 _PLACED = re.compile(
     r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
-    r"(?: (?:is|was|became|would be))?(?: the(?: \w+){1,3})? (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
+    r"(?: (?:is|was|became|would be))?(?: the(?: \w+){1,3})?"
+    r" (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
     r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
     r"| until (?:his|her|their)) "
 )
@@ -55,7 +41,9 @@ _LEADS = {
 }
 _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
-_WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
+_WHERE_SHE = re.compile(
+    r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $"
+)
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
 _ANOTHER_WORK = re.compile(
@@ -69,8 +57,8 @@ _LED = re.compile(
     r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
 )
 _OWN_PLACE = re.compile(
-    r" (?:in|at|near)(?: the)? (?!(?:age|expense|invitation|request|suggestion|home|first|his|her|their|early|late|mid|childhood|infancy|action|\d|(?:"
-    + "|".join(MONTHS) + r")\b)\b)\w"
+    r" (?:in|at|near)(?: the)? (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
+    r"|their|early|late|mid|childhood|infancy|action|\d|(?:" + "|".join(MONTHS) + r")\b)\b)\w"
 )
 _POSSESSIONS = {
     "film": {"director"},
@@ -85,41 +73,6 @@ _POSSESSIONS = {
     "company": {"founder", "owner"},
 }
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
-
-
-class Cue(NamedTuple):
-    """A cue in a text; ``denied`` where "not" or its like leads it."""
-
-    start: int
-    end: int
-    label: str
-    denied: bool
-
-
-@lru_cache(maxsize=8192)
-def cues_in(text: str, group: str) -> tuple[Cue, ...]:
-    """Every cue of a group in cleaned text, in order; they are looked for once a text.
-
-    >>> [(cue.label, cue.denied) for cue in cues_in("it was not directed by ana", "credit")]
-    [('director', True)]
-    """
-    denies = _DENIER.search(text) is not None
-    return tuple(
-        Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
-        for cue in cue_pattern(group).finditer(text)
-        if not _THE_WORK.match(text, max(0, cue.start() - len("this ")), cue.end() + len(" by "))
-    )
-
-
-def _is_denied(text: str, start: int) -> bool:
-    return _DENIED.search(text, max(0, start - _DENIAL), start) is not None
-
-
-def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:
-    """The cues of a group that stand within two offsets."""
-    cues = cues_in(text, group)
-    first = bisect_left(cues, low, key=itemgetter(0))
-    return cues[first : bisect_right(cues, high, lo=first, key=itemgetter(1))]
 
 
 def governing_cues(
@@ -221,12 +174,6 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
 def _opens(text: str, low: int, start: int) -> bool:
     """Whether a span opens its sentence, be it behind "in"."""
     return text[low:start].strip() in _LEADS
-
-
-def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
-    """Whether no bracket that a cue stands in ends before a span."""
-    between = text[cue.end : start]
-    return between.count(")") <= between.count("(")
 
 
 def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, get_args
 
-from safe_stepwise.language.cues import cues_between, governing_cues
+from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.kin import ROLES, TURNED, roles_of
 from safe_stepwise.language.mentions import (
     is_about,
@@ -22,7 +22,14 @@ from safe_stepwise.language.mentions import (
     word_spans,
 )
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.relations import RELATIONS, Relation, is_country, is_nation, nation_pattern
+from safe_stepwise.language.relations import (
+    RELATIONS,
+    Relation,
+    cues_between,
+    is_country,
+    is_nation,
+    nation_pattern,
+)
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
@@ -219,7 +226,8 @@ def _read_as(
 _RELATIVE = re.compile(
     r"(?:\b(?:his|her|their)| 's) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?"
     r"|wife|husband|parents|children|uncles?|aunts?|cousins?|nephews?|nieces?|friends?|grand\w+)"
-    r"\b(?: , (?:the|an?) [^,;.]{1,40} ,)?|\b(?:a|an old|one) (?:friend|cousin|relative|colleague)\b"
+    r"\b(?: , (?:the|an?) [^,;.]{1,40} ,)?"
+    r"|\b(?:a|an old|one) (?:friend|cousin|relative|colleague)\b"
     r"(?: , (?:the|an?|to) [^,;.]{1,40} ,)?"
 )
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
@@ -272,15 +280,25 @@ def _dated(
 ) -> Iterator[Finding]:
     for date in dates_in(text.clean):
         low, high = text.sentence_span(date.start)
-        if not date.year or not (about or mentioned_within(text, head, low, high)):
-            continue
         here = text.sentence_at(date.start)
-        said = _says_date(relation, text, date)
+        if not date.year:
+            continue
+        if not about and not mentioned_within(text, head, low, high):
+            if date.agrees(wanted):
+                yield Finding("mentioned", None, here)
+            continue
+        said, surely = (_says_date(relation, text, date, surely=sure) for sure in (False, True))
         if date.agrees(wanted):
-            loose = said and not _says_date(relation, text, date, surely=True)
-            yield Finding("stated" if said else "together", None, here, loose=loose)
-        elif about and said and _says_date(relation, text, date, surely=True):
+            told = not said and bool(_cues_of(relation, text, date))
+            status: Status = "stated" if said else "together"
+            yield Finding(status, None, here, loose=said and not surely, told=told)
+        elif about and surely:
             yield Finding("other", None, here, text.clean[date.start : date.end])
+
+
+def _cues_of(relation: Relation, text: Text, date: Date) -> frozenset[str]:
+    low, high = text.sentence_span(date.start)
+    return governing_cues(text.clean, date.start, date.end, low, high, relation.group)
 
 
 _ALONE = re.compile(r"\( \d{4} \)")
@@ -289,10 +307,10 @@ _ALONE = re.compile(r"\( \d{4} \)")
 
 def _says_date(relation: Relation, text: Text, date: Date, *, surely: bool = False) -> bool:
     """Whether a date is the relation's; of works and founding a date without a cue may be."""
-    low, high = text.sentence_span(date.start)
+    low, _ = text.sentence_span(date.start)
     if relation.group == "life" and _is_of_a_relative(text.clean, low, date.start):
         return False
-    cues = governing_cues(text.clean, date.start, date.end, low, high, relation.group)
+    cues = _cues_of(relation, text, date)
     if relation.cues & cues:
         return True
     loose = relation.group == "time" and not cues
@@ -322,7 +340,8 @@ _THERE = re.compile(
     r"|\b(?:origin|country|nation|state|production) :) $"
 )
 _BORN_OR_CITIZEN = re.compile(
-    r"\b(?:born|native|citizen\w*|national\w*|nationality|citizenship|subject) (?:: )?(?:\w+ ){0,3}$"
+    r"\b(?:born|native|citizen\w*|national\w*|nationality|citizenship|subject)"
+    r" (?:: )?(?:\w+ ){0,3}$"
 )
 
 
@@ -347,7 +366,9 @@ def _national(
         low, high = text.sentence_span(start)
         here = text.sentence_at(start)
         if not about:
-            if mentioned_within(text, head, low, high):
+            if not mentioned_within(text, head, low, high):
+                yield Finding("mentioned", None, here)
+            else:
                 said = any(
                     end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
                     for first, _ in mentions(text, head)
@@ -370,7 +391,7 @@ def _national(
             there = _THERE.search(text.clean, low, start)
             cues = cues_between(text.clean, relation.group, low, start)
             known = here == 0 or any(cue.label == "origin" for cue in cues)
-            said = there and (known or there[0].startswith("of"))
+            said = there is not None and (known or there[0].startswith("of"))
             loose = relation.name != "country"
             yield Finding("stated" if said else "together", None, here, loose=loose)
 
@@ -408,6 +429,8 @@ _DIVISIONS = word_list("divisions")
 _NO_PLACE = word_list("openers") | {word for month in MONTHS for word in (month, month[:3])}
 _PLACED = re.compile(
     r"(?:\b(?:in|at|near)(?: the)?|\([^()]{0,60},|\([^()]{0,60}\d"
+    r"|\b(?:capital|seat|birthplace|headquarters|home)(?: and \w+ \w+)?"
+    r" (?:is|was|are|were)(?: the)?"
     r"|\b(?:native|natives|town|city|village|province|municipality|region|birthplace is) of) $"
 )
 _ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")

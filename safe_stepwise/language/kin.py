@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from safe_stepwise.language.cues import REACH, Cue, cues_between, has_brackets_closed
 from safe_stepwise.language.reading import Span
+from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
 
 Role = Literal["father", "mother", "parent", "child", "spouse", "sibling", "other"]
 
@@ -67,12 +67,15 @@ _POSSESSED: dict[str, Role] = {
 """What a name is whose relative is told of: "NAME 's father"."""
 
 _OWNER = re.compile(r"(?: and(?: \w+){1,4})? 's (?:\w+ ){0,3}$")
+_AND_HER = re.compile(r"(?: ,)? and (?:his|her|their) (?:\w+ ){0,2}$")
 _IS = re.compile(
     r"(?: \([^()]*\))?(?:(?: ,)? (?:who )?(?:is|was|were|became|as)| ,)"
     r"(?: (?:also|later|in turn|himself|herself|the|a|an|his|her|their|only|first|second|third"
     r"|former|future|late|elder|older|younger|\w+est|\d+th|\d+(?:st|nd|rd)))* $"
 )
-_HAS = re.compile(r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$")
+_HAS = re.compile(
+    r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$"
+)
 _WEDS = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
 _WED = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
 _CHAINED = re.compile(
@@ -85,10 +88,12 @@ _BY_HIS = re.compile(r"\bby (?:his|her) (?:\w+ )?$")
 _OF = ("father_of", "mother_of", "parent_of", "child_of")
 # "The father of Ana Vorr was NAME."
 _OF_WHOM_IS = re.compile(
-    r"(?: [\w'.-]+){1,7}(?: \([^()]*\))? (?:was|is|were|are|became|:)(?: (?:the|a|an))?(?: [\w'-]+){0,2} "
+    r"(?: [\w'.-]+){1,7}(?: \([^()]*\))? (?:was|is|were|are|became|:)(?: (?:the|a|an))?"
+    r"(?: [\w'-]+){0,2} "
 )
+_ASIDE_ENDS = re.compile(r" , and ")
 _OF_A_COUPLE = ("child_of", "parent", "child")
-_AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:(?:his|of|lady|sir|princess|prince|the) |\w+ (?=wife|consort)|wife |consort ){0,4}")
+_AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:\w+ ){0,3}")
 _ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
 
 
@@ -119,7 +124,9 @@ def roles_of(
     ahead = [
         cue
         for cue in cues_between(text, "kin", max(low, start - 2 * REACH), start)
-        if not cue.denied and has_brackets_closed(text, cue, start)
+        if not cue.denied
+        and has_brackets_closed(text, cue, start)
+        and not _is_aside(text, cue, start)
     ]
     if ahead and start - ahead[-1].end > REACH:
         ahead = []
@@ -128,6 +135,14 @@ def roles_of(
     if behind and following and (not ahead or _is_nearer(text, ahead[-1], start, end, following)):
         return frozenset((behind,))
     return _told_ahead(text, ahead, start, owners) if ahead else frozenset()
+
+
+def _is_aside(text: str, cue: Cue, start: int) -> bool:
+    """Whether a cue tells of a person on the way: "Ana, who married Ors, and NAME"."""
+    return (
+        text.endswith(" who ", 0, cue.start)
+        and _ASIDE_ENDS.search(text, cue.end, start) is not None
+    )
 
 
 def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> bool:
@@ -139,7 +154,7 @@ def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> b
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
     """What a name is by the cue that follows it, or None where that tells of something else."""
     between = text[end : cue.start]
-    if _OWNER.fullmatch(between):
+    if _OWNER.fullmatch(between) or _AND_HER.fullmatch(between):
         return _POSSESSED.get(cue.label, "other")
     if cue.label == "spouse" and _WED.fullmatch(text, cue.start, cue.end):
         return "spouse" if _WEDS.fullmatch(between) and not _ASIDE.search(between) else None
@@ -168,7 +183,8 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     weds = text.startswith("marr", last.start)
     if weds and earlier.label == "child_of" and _BY_HIS.search(between):
         return frozenset(("parent",))
-    if role == "spouse" and not weds and _AND_HIS.fullmatch(between):
+    own = weds or text.startswith(" of ", last.end)
+    if role == "spouse" and not own and _AND_HIS.fullmatch(between):
         if owned or earlier.label == "spouse":
             return frozenset((role,))
         return frozenset(("parent",) if earlier.label == "child_of" else ("other",))

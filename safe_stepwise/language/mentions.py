@@ -175,10 +175,10 @@ def is_about(text: Text, name: str) -> bool:
     True
     """
     title, wanted = normal_name(text.title), normal_name(name)
-    if wanted and wanted == normal_name(text.title.partition(",")[0]):
-        return True
     if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
         return False
+    if wanted and wanted == normal_name(text.title.partition(",")[0]):
+        return True
     if title == wanted:
         return True
     if len(wanted.split()) > _LONGEST_NAME or as_date(name):

@@ -126,12 +126,14 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
         return ""
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
+        told = set(match[0].split()) if match else set()
         words = set(match[1].split()) - _DIVISIONS if match else set()
-        if words and bool(_DIVISIONS & {*match[0].split()}) != bool(_DIVISIONS & {*region.split()}):
+        # A county is compared with a county, not with the state that it lies in.
+        if bool(_DIVISIONS & told) != bool(_DIVISIONS & {*region.split()}):
             continue
         known_there = words & {*region.split(), *subject.clean.split()}
-        if words and not words & _NOT_A_REGION and not known_there:
-            return f"“{base}, {match[1].strip() if match else ''}” is not “{subject.title}”"
+        if match and words and not words & _NOT_A_REGION and not known_there:
+            return f"“{base}, {match[1].strip()}” is not “{subject.title}”"
     return ""
 
 

@@ -16,7 +16,9 @@ from safe_stepwise.records import Passage
 _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
-_SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
+_SPACED_HYPHEN = re.compile(
+    rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])"
+)
 # "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": what reference works shorten.
 _SHORT_WORDS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
@@ -160,9 +162,7 @@ _CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
 _ENDING = 9
 """Characters at the end of a sentence that tell whether it is closed."""
 # A stop within what a source gives as one sentence: behind a word, before a capital letter.
-_INNER_STOP = re.compile(
-    r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])"
-)
+_INNER_STOP = re.compile(r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])")
 _ABBREVIATED = re.compile(
     rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE
 )
@@ -200,9 +200,11 @@ _NOT_A_LIFE = re.compile(
 )
 _VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
 _NO_PERSON = re.compile(
-    rf"[ ,]+(?:is|was|are|were) (?:an?|the|one of the|part of the)(?: (?!(?:with|of|for|in|at|who|and|by|to)\b)[\w']+){{0,5}}?"
+    rf"[ ,]+(?:is|was|are|were) (?:an?|the|one of the|part of the)"
+    rf"(?: (?!(?:with|of|for|in|at|who|and|by|to)\b)[\w']+){{0,5}}?"
     rf" (?:{'|'.join(word_list('no_persons'))})"
-    r"(?= (?:in|of|between|which|that|who|fought|by|from|at|on|near|to|for|set|with|during|based|[.;(])| *$)"
+    r"(?= (?:in|of|between|which|that|who|fought|by|from|at|on|near|to|for|set|with|during|based"
+    r"|[.;(])| *$)"
 )
 _EVENT = re.compile(r"\b(?:born|died)\b")
 _BARE_YEARS = re.compile(r"(?<=^\( )(\d{4}) (\d{4})(?= \)$)")

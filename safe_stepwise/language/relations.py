@@ -5,9 +5,11 @@ is an entry there. A *cue* is the wording that says a relation ("directed by", "
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from operator import itemgetter
+from typing import Literal, NamedTuple
 
 from safe_stepwise.language.text import former_names
 from safe_stepwise.language.vocabulary import load, word_list
@@ -171,3 +173,60 @@ def asked(question: str) -> TriplePattern | None:
         if match and _NAME.fullmatch(match["x"]):
             return TriplePattern(match["x"], relation)
     return None
+
+
+# ----------------------------------------------------------------------------------------- cues
+
+REACH = 140
+"""Characters between a cue and what it governs, at most: about a long clause."""
+_DENIER = re.compile(r"n(?:ot|ever|or)\b")
+_DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
+# "The song", "the label": what a sentence tells of, and no word of who made it.
+_THE_WORK = re.compile(
+    r".{0,2}(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film"
+    r"|movie|novel|book|play"
+    r"|opera|label|band|magazine|work)(?! (?:(?:is|was) )?(?:by|of) )\b"
+)
+_DENIAL = 60
+"""Characters in which it is looked for."""
+
+
+class Cue(NamedTuple):
+    """A cue in a text; ``denied`` where "not" or its like leads it."""
+
+    start: int
+    end: int
+    label: str
+    denied: bool
+
+
+@lru_cache(maxsize=8192)
+def cues_in(text: str, group: str) -> tuple[Cue, ...]:
+    """Every cue of a group in cleaned text, in order; they are looked for once a text.
+
+    >>> [(cue.label, cue.denied) for cue in cues_in("it was not directed by ana", "credit")]
+    [('director', True)]
+    """
+    denies = _DENIER.search(text) is not None
+    return tuple(
+        Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
+        for cue in cue_pattern(group).finditer(text)
+        if not _THE_WORK.match(text, max(0, cue.start() - len("this ")), cue.end() + len(" by "))
+    )
+
+
+def _is_denied(text: str, start: int) -> bool:
+    return _DENIED.search(text, max(0, start - _DENIAL), start) is not None
+
+
+def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:
+    """The cues of a group that stand within two offsets."""
+    cues = cues_in(text, group)
+    first = bisect_left(cues, low, key=itemgetter(0))
+    return cues[first : bisect_right(cues, high, lo=first, key=itemgetter(1))]
+
+
+def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
+    """Whether no bracket that a cue stands in ends before a span."""
+    between = text[cue.end : start]
+    return between.count(")") <= between.count("(")

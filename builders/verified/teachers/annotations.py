@@ -162,13 +162,13 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     if finding.status == "together":
         quoted = _quoted(finding, triple.tail, question)
         if finding.told:
-            why = f"{where} says something else of the two{quoted}"
+            why = f"{where} says something else of “{triple.tail}”{quoted}"
             return "external_knowledge", f"{none}: {why}.", _TOLD
-        why = f"{where} has both, but not this{quoted}"
+        why = f"what {where} says of “{triple.tail}” is not this{quoted}"
         of_two = RELATIONS.get(triple.relation, _ANY).kind == "name"
         return "external_knowledge" if of_two else "missing_evidence", f"{none}: {why}.", _UNTOLD
     if finding.status == "mentioned":
-        why = f"“{triple.tail}” stands in {where}, but nothing is said of “{triple.head}” with it"
+        why = f"“{triple.tail}” stands in {where}, but not with “{triple.head}”"
         return "missing_evidence", f"{none}: {why}.", _ELSEWHERE
     if any(has_words(words_of(p.text), words_of(triple.tail)) for _, p in question.gold):
         return "missing_evidence", f"{none}: its ends do not stand together.", _ELSEWHERE

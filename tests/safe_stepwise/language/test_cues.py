@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.language.cues import REACH, governing_cues
+from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import (
+    REACH,
     RELATIONS,
     asked,
     cue_pattern,
@@ -45,9 +46,6 @@ def cues(sentence: str, name: str, group: str) -> set[str]:
         ("Ana Vorr's film was lost.", "credit", {"director"}),
         ("Ana Vorr's novel was lost.", "credit", {"writer"}),
         ("Ana Vorr's last great opera was lost.", "credit", {"composer"}),
-        ("Ana Vorr's wife was rich.", "kin", {"spouse"}),
-        ("Ana Vorr and Ors Velt married in 1920.", "kin", {"spouse"}),
-        ("There Ana Vorr and her husband kept it.", "kin", {"spouse"}),
         ("Ana Vorr and Ors Velt directed it.", "credit", {"director"}),
         # much nearer on one side
         ("It was directed by Ana Vorr, who sang well.", "credit", {"director"}),

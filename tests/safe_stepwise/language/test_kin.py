@@ -10,7 +10,7 @@ from safe_stepwise.records import Passage
 SAID = [
     ("She was the daughter of Ors Velt.", "parent"),
     ("She was the youngest daughter of the painter Ors Velt and his wife Ida.", "parent"),
-    ("She was the daughter of Kel Vorr, 3rd Earl of Oru (1801–1870), by his second wife, Ors Velt.", "parent"),
+    ("She was the daughter of Kel, 3rd Earl of Oru (1801–1870), by his wife, Ors Velt.", "parent"),
     ("She was born in Oru to Kel Vorr, a farmer, and the teacher Ors Velt.", "parent"),
     ("Born the third of seven children to Kel and Ors Velt, she left early.", "parent"),
     ("Her parents were Kel Vorr and Ors Velt.", "parent"),
@@ -47,6 +47,8 @@ SAID = [
     ("She married Kel Vorr, the son of Ors Velt.", "other"),
     ("Her father, Kel Vorr, was the son of Ors Velt.", "other"),
     ("She starred with Ors Velt, a friend of Kel.", None),
+    ("There Ors Velt and her husband kept it.", "spouse"),
+    ("Ors Velt and her son Kel kept it.", "parent"),
     ("She met Ors Velt in Oru.", None),
 ]  # fmt: skip
 
@@ -56,4 +58,19 @@ def test_a_relative_is_read_with_its_direction(sentence: str, role: str | None) 
     text = read(Passage("Ana Vorr", (sentence,)))
     start, end = mentions(text, "Ors Velt")[0]
     found = roles_of(text.clean, start, end, *text.sentence_span(start))
-    assert found == ({role} if role else found - {"father", "mother", "parent", "child", "spouse", "sibling"})
+    assert found == ({role} if role else found & {"other"})
+
+
+@pytest.mark.parametrize(
+    ("sentence", "role"),
+    [
+        ("The father of Ana Vorr was Ors Velt, a smith.", "father"),
+        ("She was the wife of Kel, niece of Ida, and second wife of the poet Ors Velt.", "spouse"),
+        ("She had two daughters, Ana, who married Kel, and Ors Velt.", "child"),
+        ("Also called Vorr, she bore him a son named Ors Velt.", "child"),
+        ("She was the daughter of Kel, by his marriage to Ors Velt.", "parent"),
+        ("She was an actress born in Oru, and was married to Ors Velt.", "spouse"),
+    ],
+)  # fmt: skip
+def test_what_other_hands_write(sentence: str, role: str) -> None:
+    test_a_relative_is_read_with_its_direction(sentence, role)

@@ -44,7 +44,11 @@ def test_by_epithet(credit: str, title: str, apart: bool) -> None:
 @pytest.mark.parametrize(
     ("said", "title", "relation", "apart"),
     [
-        ("Oru, Belk Province", "Oru, Tarn", "place of birth", True),
+        ("Oru, Belk Province", "Oru, Tarn Province", "place of birth", True),
+        ("Oru in Belk Province", "Oru, Tarn Province", "place of birth", True),
+        ("Oru (Belk Province)", "Oru, Tarn Province", "place of birth", True),
+        ("Oru, Belk", "Oru, Tarn", "place of birth", True),
+        ("Oru, Belk Province", "Oru, Tarn", "place of birth", False),
         ("Oru, Belk Province", "Oru, Belk", "place of birth", False),
         ("Oru, Belk Province", "Oru", "place of birth", False),
         ("Oru", "Oru, Tarn", "place of birth", False),

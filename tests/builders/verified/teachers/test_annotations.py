@@ -89,7 +89,7 @@ def about_ors(*sentences: str) -> Question:
         (
             about_ors("Ors Velt was a director.", "He worked in Oru."),
             "external_knowledge",
-            "names both without saying the relation",
+            "says something else of “",
         ),
         (
             about_ors("Ors Velt was a director.", "He was born in Vel."),
@@ -164,7 +164,7 @@ def test_an_answer_elsewhere_in_the_gold_text_is_missing_too() -> None:
     question = with_gold(BIRTH, FILM, page("Ors Velt", "Ors Velt was a director."), vel)
     label = judge(question)
     assert label.noise_type == "missing_evidence"
-    assert "“Oru” stands in passage 4, but not about “Ors Velt”" in label.explanation
+    assert "stands in passage 4, but not with “Ors Velt”" in label.explanation
     assert [t.relation for t in label.reasoning_path] == ["director"]
 
 
