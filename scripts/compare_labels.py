@@ -17,6 +17,8 @@ from evaluators.labels.published import (
     calibration,
     comparison,
     disagreements,
+    halves,
+    kept_back,
     listed,
     write_disagreements,
 )
@@ -41,10 +43,14 @@ def main(arguments: Sequence[str]) -> None:
     else:
         published, rows = real_rows(options.data)
     rows = _sure(rows, options.min_confidence)
+    if options.halves:
+        rows = halves(rows)
     print(table([HEADER, *comparison(rows, published)]))
     print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
     print(table([CALIBRATION, *calibration(rows, published)]))
     differ = disagreements(rows, published)
+    if options.halves:
+        differ = [row for row in differ if not kept_back(row[0].id)]
     print(listed(differ, options.show))
     if options.disagreements:
         write_disagreements(differ, options.disagreements)
@@ -100,6 +106,12 @@ def _parser() -> Parser:
     add("--published", **FILE, help="JSONL labels to score it against")
     sure = "count no noise of which a label is less sure than X, 0 to 1 (0: count all)"
     add("--min-confidence", type=share, default=0.0, metavar="X", help=sure)
+    add(
+        "--halves",
+        action="store_true",
+        help="score two halves apart and list the disagreements of one only, the other being kept"
+        " back from whoever mends the checks",
+    )
     add("--show", type=int, default=5, metavar="N", help="disagreements to print a side (5)")
     add("--disagreements", **FILE, help="write all of them here, as JSONL")
     return parser

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from evaluators.labels.agreement import agreement, lacks_entities, score_rows
@@ -61,6 +62,20 @@ def calibration(
 
 def _share(part: int, rows: int) -> str:
     return f"{part / rows:.3f}" if rows else "-"
+
+
+def kept_back(id_: str) -> bool:
+    """Whether a question is of the half that nobody reads while checks are made (by its id)."""
+    return sha256(id_.encode()).digest()[0] % 2 == 1
+
+
+def halves(labelled: Mapping[str, Sequence[Labelled]]) -> dict[str, list[Labelled]]:
+    """Rows of each benchmark that may be read, and those that are kept back."""
+    return {
+        f"{name}, {half}": [row for row in rows if kept_back(row[0].id) is back]
+        for name, rows in labelled.items()
+        for half, back in (("read", False), ("kept back", True))
+    }
 
 
 def disagreements(
