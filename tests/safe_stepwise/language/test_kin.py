@@ -66,6 +66,7 @@ def test_a_relative_is_read_with_its_direction(sentence: str, role: str | None) 
     [
         ("The father of Ana Vorr was Ors Velt, a smith.", "father"),
         ("She was the wife of Kel, niece of Ida, and second wife of the poet Ors Velt.", "spouse"),
+        ("She is the daughter of the founder Ors Velt and his second wife Ida.", "parent"),
         ("She had two daughters, Ana, who married Kel, and Ors Velt.", "child"),
         ("Also called Vorr, she bore him a son named Ors Velt.", "child"),
         ("She was the daughter of Kel, by his marriage to Ors Velt.", "parent"),
