@@ -369,10 +369,14 @@ def _national(
             if not mentioned_within(text, head, low, high):
                 yield Finding("mentioned", None, here)
             else:
-                said = any(
-                    end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
-                    for first, _ in mentions(text, head)
-                ) or (is_country(match[0]) and relation.name == "country")
+                said = (
+                    (is_country(match[0]) and relation.name == "country")
+                    or _is_told_origin(relation, text, low, start)
+                    or any(
+                        end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
+                        for first, _ in mentions(text, head)
+                    )
+                )
                 yield Finding("stated" if said else "together", None, here)
             continue
         if (
@@ -394,6 +398,12 @@ def _national(
             said = there is not None and (known or there[0].startswith("of"))
             loose = relation.name != "country"
             yield Finding("stated" if said else "together", None, here, loose=loose)
+
+
+def _is_told_origin(relation: Relation, text: Text, low: int, start: int) -> bool:
+    """Whether a sentence says of a nation that it is where something or somebody is from."""
+    cues = cues_between(text.clean, relation.group, low, start)
+    return bool(cues) and cues[-1].label == "origin"
 
 
 def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:

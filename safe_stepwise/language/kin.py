@@ -148,7 +148,9 @@ def _is_aside(text: str, cue: Cue, start: int) -> bool:
 def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> bool:
     """Whether a name belongs to the cue behind it although one leads it: not in an apposition."""
     between = text[end : following.start]
-    return not between.startswith((" ,", " and ")) and following.start - end < (start - ahead.end) // 2
+    return (
+        not between.startswith((" ,", " and ")) and following.start - end < (start - ahead.end) // 2
+    )
 
 
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
