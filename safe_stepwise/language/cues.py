@@ -9,7 +9,7 @@ from itertools import pairwise
 from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
 from safe_stepwise.language.text import MONTHS
 
-_SENTENCE = 2000
+_SENTENCE = 3 * REACH
 """Characters, before and behind a span, within which other cues have a say: no sentence of prose is
 longer, and a list without end is not read anew for each of its names."""
 
@@ -39,6 +39,7 @@ _LEADS = {
     for word in ("", "in", "on", "at", "from")
     for article in ("", " the", " the town of", " the city of", " the village of")
 }
+_LONGEST_LEAD = max(map(len, _LEADS)) + 2
 _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(
@@ -173,7 +174,7 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
 
 def _opens(text: str, low: int, start: int) -> bool:
     """Whether a span opens its sentence, be it behind "in"."""
-    return text[low:start].strip() in _LEADS
+    return start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS
 
 
 def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:

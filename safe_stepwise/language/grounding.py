@@ -158,29 +158,30 @@ def _named(
     if not (spans := mentions(text, tail)):
         return
     relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
+    heads = sorted(mentions(text, head)) if relation.name in _REGIONS or not about else []
     for start, end in spans:
         here = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):
-            owners = () if about else mentions(text, head)
+            near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
+            owners = () if about else near
             read_as = _read_as(relation, text, (start, end, low, high), owners, turned=turned)
-            if relation.name in _REGIONS and _lies_in(text, head, start):
+            if relation.name in _REGIONS and _lies_in(text, near, start):
                 read_as = _STATED
             yield replace(read_as, sentence=here)
         else:
             yield Finding("mentioned", None, here)
 
 
+_NEAR = 200
+"""Characters before a name in which the one that it may belong to is looked for."""
 _REGIONS = ("located in the administrative territorial entity", "country")
 _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
 
 
-def _lies_in(text: Text, head: str, start: int) -> bool:
+def _lies_in(text: Text, near: Sequence[Span], start: int) -> bool:
     """Whether a place stands behind another that it holds ("Oru , Vel Province")."""
-    return any(
-        0 < start - end <= _OPENING and _BETWEEN_PLACES.fullmatch(text.clean, end, start)
-        for _, end in mentions(text, head)
-    )
+    return any(_BETWEEN_PLACES.fullmatch(text.clean, end, start) for _, end in near)
 
 
 _STATED = Finding("stated")
@@ -361,6 +362,7 @@ def _national(
     An adjective that qualifies something else, or a noun, says it loosely, and not at all where
     the nation is only visited, bordered, or in the name of something.
     """
+    heads = [] if about else sorted(mentions(text, head))
     for match in nation_pattern(clean(tail)).finditer(text.clean):
         start, end = match.span()
         low, high = text.sentence_span(start)
@@ -374,7 +376,7 @@ def _national(
                     or _is_told_origin(relation, text, low, start)
                     or any(
                         end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
-                        for first, _ in mentions(text, head)
+                        for first, _ in heads[bisect_left(heads, (end,)) :][:2]
                     )
                 )
                 yield Finding("stated" if said else "together", None, here)

@@ -139,12 +139,15 @@ def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
             yield start, end
 
 
+_EPITHETS = ("elder", "younger", "senior", "junior")
 _COMMON_NOUNS = word_list("common_nouns")
 
 
 def _short_form(text: Text, name: str) -> str:
     """The last word of a name, where it can stand for the whole: not a namesake's surname."""
     words, title = normal_name(name).split(), normal_name(text.title).split()
+    if words and words[-1] in _EPITHETS:
+        return ""
     if len(words) < 2 or len(words[-1]) < 4 or words[-1] in _COMMON_NOUNS:
         return ""
     namesake = title and title[-1] == words[-1] and not is_about(text, name)

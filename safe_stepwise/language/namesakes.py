@@ -120,10 +120,11 @@ def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
 
 
 def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
-    known = RELATIONS.get(relation)
+    of = RELATIONS.get(relation)
     base, parted, region = re.sub(r" \($|(?<= )\((?= )", ",", clean(subject.title)).partition(" , ")
-    if known is None or known.kind != "place" or not parted:
+    if of is None or of.kind != "place" or not parted:
         return ""
+    known = {*region.split(), *subject.clean.split()}
     for _, end in mentions(said, base):
         match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
         told = set(match[0].split()) if match else set()
@@ -131,8 +132,7 @@ def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
         # A county is compared with a county, not with the state that it lies in.
         if bool(_DIVISIONS & told) != bool(_DIVISIONS & {*region.split()}):
             continue
-        known_there = words & {*region.split(), *subject.clean.split()}
-        if match and words and not words & _NOT_A_REGION and not known_there:
+        if match and words and not words & _NOT_A_REGION and not words & known:
             return f"“{base}, {match[1].strip()}” is not “{subject.title}”"
     return ""
 

@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
+from safe_stepwise.graphs.stated import look_up
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, Scene
 from safe_stepwise.players.symbolic import Role
 from safe_stepwise.records import Triple

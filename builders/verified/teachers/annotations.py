@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.graphs.stated import look_up
 from safe_stepwise.language.grounding import Finding, also_named, ground
 from safe_stepwise.language.mentions import is_about, titles_of
 from safe_stepwise.language.namesakes import extended, name_alikes, told_apart

@@ -1,0 +1,59 @@
+"""What passages say about a hop that a benchmark annotates."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from safe_stepwise.graphs.hops import AnnotatedHop
+from safe_stepwise.language.grounding import Finding, ground
+from safe_stepwise.language.mentions import first_mention, is_about, mentions
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Passage
+
+_STOP_WORDS = word_list("stop_words")
+_LEAST_OVERLAP = 0.2
+"""Share of a hop question's content words that its passage must have, unless it names an earlier
+answer. Measured on 313 real free hops: below it lie one noisy hop and no clean one."""
+
+
+def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
+    """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
+    triple = hop.triple
+    if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
+        found = ground(triple.head, triple.relation, triple.tail, passages)
+        pinned = found.status == "mentioned" and found.passage == triple.passage
+        if pinned and triple.passage and _speaks_of(triple.head, dict(passages)[triple.passage]):
+            return replace(found, status="stated", loose=True)
+        return found
+    for number, passage in passages:
+        if triple.passage in (None, number):
+            return _answered(hop, number, passage)
+    return Finding("absent")
+
+
+def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
+    """Whether a passage answers a free hop: it holds the answer and speaks of the question."""
+    text = read(passage)
+    place = first_mention(text, hop.triple.tail)
+    if place is None:
+        return Finding("absent")
+    here = text.sentence_at(place)
+    said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
+    linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
+    builds = hop.refers or not hop.free
+    if builds and not linked and _overlap(said, passage) < _LEAST_OVERLAP:
+        return Finding("mentioned", number, here)
+    return Finding("stated", number, here)
+
+
+def _overlap(said: str, passage: Passage) -> float:
+    """Share of content words, told by their stems, that a passage has."""
+    stems = {word[:5] for word in f"{clean(passage.title)} {read(passage).clean}".split()}
+    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
+    return sum(word[:5] in stems for word in words) / max(1, len(words))
+
+
+def _speaks_of(name: str, passage: Passage) -> bool:
+    """Whether a passage has a part of a name: what pins it may call the same thing otherwise."""
+    return _overlap(name, passage) > 0
