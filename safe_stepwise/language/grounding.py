@@ -394,7 +394,7 @@ def _national(
         elif not is_country(match[0]):
             yield Finding("stated", None, here, loose=True)
         else:
-            there = _THERE.search(text.clean, low, start)
+            there = _THERE.search(text.clean, max(low, start - _LEAD), start)
             cues = cues_between(text.clean, relation.group, low, start)
             known = here == 0 or any(cue.label == "origin" for cue in cues)
             said = there is not None and (known or there[0].startswith("of"))
