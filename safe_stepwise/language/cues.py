@@ -58,7 +58,7 @@ _LED = re.compile(
     r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
 )
 _OWN_PLACE = re.compile(
-    r" (?:in|at|near)(?: the)? (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
+    r" (?:in|at|near)(?: the)?+ (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
     r"|their|early|late|mid|childhood|infancy|action|\d|(?:" + "|".join(MONTHS) + r")\b)\b)\w"
 )
 _POSSESSIONS = {

@@ -129,6 +129,8 @@ def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
 
 
 def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Iterable[Finding]:
+    if not passage.sentences:
+        return
     text = read(passage)
     about = is_about(text, head)
     wanted = as_date(tail) if relation.kind == "date" else None

@@ -183,9 +183,8 @@ _DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 # "The song", "the label": what a sentence tells of, and no word of who made it.
 _THE_WORK = re.compile(
-    r".{0,2}(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film"
-    r"|movie|novel|book|play"
-    r"|opera|label|band|magazine|work)(?! (?:(?:is|was) )?(?:by|of) )\b"
+    r"(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel"
+    r"|book|play|opera|label|band|magazine|work)$"
 )
 _DENIAL = 60
 """Characters in which it is looked for."""
@@ -215,6 +214,12 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
             text, max(0, cue.start() - len("this ")), cue.end() + len(" was by ")
         )
     )
+
+
+def _is_the_work(text: str, start: int, end: int) -> bool:
+    if text.startswith((" by ", " of "), end) or text.startswith("recording is by ", start):
+        return False
+    return _THE_WORK.search(text, max(0, start - len("was this record ")), end) is not None
 
 
 def _is_denied(text: str, start: int) -> bool:

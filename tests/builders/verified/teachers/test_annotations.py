@@ -13,6 +13,7 @@ import pytest
 
 from builders.benchmarks import BENCHMARKS
 from builders.synthetic import Spec, generate
+from builders.synthetic.writers import names
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.labels.agreement import agreement, by_noise_type
@@ -320,27 +321,27 @@ def test_gleaning_finds_nothing() -> None:
 # Against the known noise of a synthetic world, from a seed that is used nowhere else
 
 
-@pytest.mark.parametrize(
-    ("writer", "precision", "recall", "of_a_type"),
-    [("plain", 0.97, 0.97, 0.9), ("dense", 0.6, 0.9, 0.15)],
-)
-def test_synthetic_noise_is_found(
-    writer: str, precision: float, recall: float, of_a_type: float
-) -> None:
+# Nobody reads the misread rows of these two: what they show is how the checks do on other hands.
+UNSEEN = ("online", "sections")
+
+
+@pytest.mark.parametrize("writer", names())
+def test_synthetic_noise_is_found(writer: str) -> None:
     teacher = AnnotationsTeacher()
     true: dict[str, str] = {}
     found: dict[str, str] = {}
-    for question, truth in generate(Spec(3000, 904_417, 0.5, writer), split="train"):
+    for question, truth in generate(Spec(1200, 904_417, 0.5, writer), split="train"):
         true[question.id] = truth
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
-    assert len(true) == len(found) == 3000
+    assert len(true) == len(found) == 1200
     unverifiable, *types = by_noise_type(true, found)
-    assert unverifiable.precision >= precision
-    assert unverifiable.recall >= recall
     assert {score.name for score in types} == set(NOISE_TYPES)
-    for score in types:
-        assert score.precision >= of_a_type, score
-        assert score.recall >= of_a_type, score
+    floor = 0.95 if writer in UNSEEN else 0.93
+    assert unverifiable.precision >= floor, unverifiable
+    assert unverifiable.recall >= floor, unverifiable
+    if writer == "plain":
+        for score in types:
+            assert min(score.precision, score.recall) >= 0.9, score
 
 
 # Against real rows, none of which is in this repository
