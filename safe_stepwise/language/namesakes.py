@@ -110,8 +110,10 @@ def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
 
 
 def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
+    if relation not in _ROLES or "(" not in subject.title:
+        return ""
     described = qualifier(subject.title)
-    if relation not in _ROLES or not _OCCUPATION.search(described):
+    if not _OCCUPATION.search(described):
         return ""
     opening = f"{described} {subject.clean[:_OPENING]}"
     if re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
@@ -121,8 +123,10 @@ def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
 
 def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
     of = RELATIONS.get(relation)
-    base, parted, region = re.sub(r" \($|(?<= )\((?= )", ",", clean(subject.title)).partition(" , ")
-    if of is None or of.kind != "place" or not parted:
+    if of is None or of.kind != "place":
+        return ""
+    base, parted, region = clean(subject.title).replace("(", ",").partition(" , ")
+    if not parted:
         return ""
     known = {*region.split(), *subject.clean.split()}
     for _, end in mentions(said, base):

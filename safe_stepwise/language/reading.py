@@ -47,8 +47,6 @@ class Text:
 
     title: str
     clean: str
-    cased: str = field(hash=False)
-    """``clean`` with the capital letters that were there."""
     starts: tuple[int, ...] = field(hash=False)
     stops: tuple[int, ...] = field(default=(), hash=False)
     """Offsets of the `` . `` that close sentences."""
@@ -80,14 +78,19 @@ def clean(text: str) -> str:
 def _cleaned(text: str) -> str:
     if "." in text:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
-    text = _DASH.sub(" ~~ ", _SPACED_HYPHEN.sub("-", text))
-    text = strip_diacritics(text).replace("'S", "'s")
-    text = _POSSESSIVE.sub(" 's ", text)
+    if " - " in text:
+        text = _SPACED_HYPHEN.sub("-", text)
+    text = strip_diacritics(_DASH.sub(" ~~ ", text))
+    if "'" in text:
+        text = _POSSESSIVE.sub(" 's ", text.replace("'S", "'s"))
     text = _NO_MARK.sub(" ", text).replace("~~", "--")
-    text = _POINT.sub(" ", text).replace(".", "")
+    if "." in text:
+        text = _POINT.sub(" ", text).replace(".", "")
     for mark in _MARKS:
-        text = text.replace(mark, f" {mark} ")
-    text = _APOSTROPHE.sub("", text)
+        if mark in text:
+            text = text.replace(mark, f" {mark} ")
+    if "'" in text:
+        text = _APOSTROPHE.sub("", text)
     return _LOST_DASH.sub(lambda year: f"{year[0]} -- ", " ".join(text.split()))
 
 
@@ -98,17 +101,15 @@ def read(passage: Passage) -> Text:
     Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
     one set of cues covers both ways of writing.
     """
-    parts = [_STOP.join(map(_cleaned, _pieces(sentence))) for sentence in passage.sentences]
+    parts = [_STOP.join(map(_cleaned, _pieces(sent))).lower() for sent in passage.sentences]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in passage.sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
-    cased = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
-    whole = cased.lower()
+    whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
     (low, high), marked = _marked_brackets(whole)
     spelled = whole[:low] + marked + whole[high:]
     return Text(
         passage.title,
         spelled,
-        cased[:low] + marked + cased[high:] if len(cased) == len(whole) else spelled,
         tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
         _by_surname(pair for sentence in passage.sentences for pair in _full_names(sentence)),
@@ -170,6 +171,9 @@ _ABBREVIATED = re.compile(
 
 def _pieces(sentence: str) -> Iterator[str]:
     """A sentence cut at the full stops within it that end one."""
+    if sentence.find(". ") < 0:
+        yield sentence
+        return
     held = ""
     for piece in _INNER_STOP.split(sentence):
         held = f"{held} {piece}" if held else piece
