@@ -13,6 +13,7 @@ from builders.verified.lookup import Labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.labels.agreement import by_noise_type, score_rows
+from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, canonical_json
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.tables import table
@@ -54,7 +55,10 @@ def main(arguments: Sequence[str]) -> None:
         ]
     print(table([HEADER, *rows]))
     if options.misread:
-        write_lines(options.misread, map(canonical_json, misread))
+        try:
+            write_lines(options.misread, map(canonical_json, misread))
+        except OSError as error:
+            raise UserError(f"{options.misread}: cannot be written: {error.strerror}") from None
         print(f"{len(misread)} rows in {options.misread}")
 
 

@@ -84,6 +84,8 @@ _CHAINED = re.compile(
 )
 _SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
 _AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
+# "She was married to and worked with NAME."
+_AND_ALSO = re.compile(r"(?: to| of| with)?(?: ,)? and ")
 _BY_HIS = re.compile(r"\bby (?:his|her) (?:\w+ )?$")
 _OF = ("father_of", "mother_of", "parent_of", "child_of")
 # "The father of Ana Vorr was NAME."
@@ -181,6 +183,8 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     if earlier is None or earlier.label == "colleague":
         return frozenset((role,))
     between = text[earlier.end : last.start]
+    if _AND_ALSO.fullmatch(between):
+        return frozenset((role, _AHEAD.get(earlier.label, "other")))
     owned = any(earlier.end <= low and high <= last.start for low, high in owners)
     weds = text.startswith("marr", last.start)
     if weds and earlier.label == "child_of" and _BY_HIS.search(between):

@@ -16,7 +16,7 @@ from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.cards import CARDS
-from evaluators.labels.published import comparison
+from evaluators.labels.published import comparison, kept_back
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
@@ -306,3 +306,21 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         compare_labels.main(["--help"])
     assert caught.value.code == 0
     assert "examples:" in capsys.readouterr().out
+
+
+def test_halves_are_scored_apart_and_one_is_kept_back(
+    built: Path, truths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Every label is contradicted, so that whatever may be listed is.
+    rows = [{"id": id_, "unverifiable": not noisy(truth)} for id_, truth in truths.items()]
+    published = write(tmp_path / "published.jsonl", rows)
+    out = tmp_path / "disagreements.jsonl"
+    files = ["--verified", str(built), "--published", str(published)]
+    compare_labels.main([*files, "--halves", "--disagreements", str(out)])
+    printed = capsys.readouterr().out
+    assert "synthetic, read" in printed
+    assert "synthetic, kept back" in printed
+    listed = {json.loads(line)["id"] for line in out.read_text(encoding="utf-8").splitlines()}
+    assert listed
+    assert not any(kept_back(id_) for id_ in listed)
+    assert any(map(kept_back, truths))

@@ -190,8 +190,12 @@ def _quoted(finding: Finding, name: str, question: Question) -> str:
     if place < 0:
         return f" (“{sentence[: 2 * _QUOTE]}{'…' if len(sentence) > 2 * _QUOTE else ''}”)"
     low, high = max(0, place - _QUOTE), place + len(name) + _QUOTE
-    before, after = "…" if low else "", "…" if high < len(sentence) else ""
-    return f" (“{before}{sentence[low:high].strip()}{after}”)"
+    words = sentence[low:high]
+    if low:
+        words = f"…{words.partition(' ')[2]}"
+    if high < len(sentence):
+        words = f"{words.rpartition(' ')[0]}…"
+    return f" (“{words.strip()}”)"
 
 
 def _name_alike(triple: Triple, question: Question) -> str:

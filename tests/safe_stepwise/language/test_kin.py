@@ -67,6 +67,7 @@ def test_a_relative_is_read_with_its_direction(sentence: str, role: str | None) 
         ("The father of Ana Vorr was Ors Velt, a smith.", "father"),
         ("She was the wife of Kel, niece of Ida, and second wife of the poet Ors Velt.", "spouse"),
         ("She is the daughter of the founder Ors Velt and his second wife Ida.", "parent"),
+        ("She was the fourth child, of Kel Vorr and Ors Velt.", "parent"),
         ("She had two daughters, Ana, who married Kel, and Ors Velt.", "child"),
         ("Also called Vorr, she bore him a son named Ors Velt.", "child"),
         ("She was the daughter of Kel, by his marriage to Ors Velt.", "parent"),
@@ -75,3 +76,9 @@ def test_a_relative_is_read_with_its_direction(sentence: str, role: str | None) 
 )  # fmt: skip
 def test_what_other_hands_write(sentence: str, role: str) -> None:
     test_a_relative_is_read_with_its_direction(sentence, role)
+
+
+def test_two_things_said_at_once() -> None:
+    text = read(Passage("Ana Vorr", ("She was married to and collaborated with Ors Velt.",)))
+    start, end = mentions(text, "Ors Velt")[0]
+    assert "spouse" in roles_of(text.clean, start, end, *text.sentence_span(start))

@@ -358,3 +358,56 @@ def test_names_in_a_passage() -> None:
     assert found["ana vorr"] == ("Ana Vorr", 0)
     assert found["ors of marn"] == ("Ors of Marn", 2)
     assert not {"in", "the", "she"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "spans"),
+    [
+        # cut at an abbreviation, an initial, within brackets
+        (("He met Dr.", "Ana Vorr."), 1),
+        (("He met A.", "Vorr."), 1),
+        (("Ana Vorr (born 1901 in St.", "Oru) sang."), 1),
+        (("Ana Vorr FRSE (", "1901 – 1970) sang."), 1),
+        (("He met Ana Vorr.", "She sang."), 2),
+        # several sentences that a source gives as one
+        (("Directed by Ana Vorr. Music by Ors Velt.",), 2),
+        (("Released by Vorr Bros. Records in Oru.",), 1),
+    ],
+)
+def test_where_sentences_end(sentences: tuple[str, ...], spans: int) -> None:
+    text = read(Passage("Ana Vorr", sentences))
+    found = {text.sentence_span(at) for at, char in enumerate(text.clean) if char.isalpha()}
+    assert len(found) == spans
+
+
+@pytest.mark.parametrize(
+    ("sentence", "spelled"),
+    [
+        ("Ana Vorr (1901 – 1970) was a poet.", True),
+        ("Ana Vorr (1901 – 1970), a poet, sang.", True),
+        ("The Oru War (1901 – 1970) was a war in Vel.", False),
+        ("Oru Castle (1901 – 1970) was a large castle near Vel.", False),
+        ("Vorr was king of Oru (1901 – 1970).", False),
+        ("Ana Vorr (1901 – 1970) was a film and television director.", True),
+    ],
+)
+def test_only_people_have_a_life_span(sentence: str, spelled: bool) -> None:
+    text = read(Passage("It", (sentence,)))
+    assert ("born 1901 -- died 1970" in text.clean) is spelled
+
+
+@pytest.mark.parametrize(
+    ("written", "cleaned"),
+    [
+        ("b. 3 May 1901, Oru", "born 3 may 1901 , oru"),
+        ("Vorr m. (1925) Ors Velt", "vorr married ( 1925 ) ors velt"),
+        ("Educ.: Oru College", "educated at oru college"),
+        ("It is 5 m. high", "it is 5 m high"),
+        ("John B. Vorr", "john b vorr"),
+        ("Visva - Bharati", "visva bharati"),
+        ("1901 - 1970", "1901 -- 1970"),
+        ("Vel - May 1970", "vel -- may 1970"),
+    ],
+)
+def test_what_reference_works_and_corpora_write(written: str, cleaned: str) -> None:
+    assert clean(written) == cleaned
