@@ -70,7 +70,7 @@ def clean(text: str) -> str:
     """Lower case, no diacritics, no quotes; commas, brackets and dashes as words of their own.
 
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
-    'elan vorr ( born 3 may 1901 -- d 1970 ) , the elder'
+    'elan vorr ( born 3 may 1901 -- died 1970 ) , the elder'
     """
     return _cleaned(text).lower()
 
