@@ -78,7 +78,7 @@ class KnowledgeGraph:
     @cached_property
     def _joined(self) -> "nx.Graph[str]":
         # Not a view of the graph: a view walks neighbours in hash order, which no run repeats.
-        return nx.Graph((self.node(t.head), self.node(t.tail)) for t in self._triples)
+        return _linked((self.node(t.head), self.node(t.tail)) for t in self._triples)
 
     @cached_property
     def _parts(self) -> dict[str, Set[str]]:
@@ -157,8 +157,15 @@ class KnowledgeGraph:
         return (self._ends[one].get(other) or self._ends[other][one])[0]
 
 
+def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
+    """A graph of pairs; its constructor would first find out what they are, which takes longer."""
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from(pairs)
+    return graph
+
+
 @lru_cache(maxsize=1024)
 def _canonical(aliases: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """The node of each name that means another, of their keys the first; several graphs ask."""
-    links = nx.Graph((entity_key(a), entity_key(b)) for a, b in aliases)
+    links = _linked((entity_key(a), entity_key(b)) for a, b in aliases)
     return {key: min(names) for names in nx.connected_components(links) for key in names}

@@ -76,6 +76,8 @@ def clean(text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
+    if text.isascii() and text.replace(" ", "").isalpha():  # as most names
+        return " ".join(text.split())
     if "." in text:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
     if " - " in text:

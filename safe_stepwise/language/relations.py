@@ -210,9 +210,7 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     return tuple(
         Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
         for cue in cue_pattern(group).finditer(text)
-        if not _THE_WORK.match(
-            text, max(0, cue.start() - len("this ")), cue.end() + len(" was by ")
-        )
+        if group != "credit" or not _is_the_work(text, *cue.span())
     )
 
 

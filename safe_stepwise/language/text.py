@@ -79,6 +79,8 @@ def strip_diacritics(text: str) -> str:
     >>> strip_diacritics("Bjørk Łoś Müller")
     'Bjork Los Muller'
     """
+    if text.isascii() and "`" not in text:
+        return text
     plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
     if plain.isascii():
         return plain
