@@ -259,7 +259,7 @@ def _is_of_a_relative(text: str, low: int, start: int) -> bool:
     return other < 0 or others[other] < relatives[last][1]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _people(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
     """Where a text speaks of relatives, and where of somebody else or in another clause."""
     relatives = tuple(found.span() for found in _RELATIVE.finditer(text))

@@ -102,7 +102,7 @@ def mentions(text: Text, name: str) -> list[Span]:
     return [*full, *(span for span in later if span[1] not in covered)]
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=8192)
 def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Where a name stands in a text, and where its last word alone may: found once, in order."""
     by_start: dict[int, Span] = {}
@@ -169,7 +169,7 @@ _LONGEST_NAME = 8
 _LEAD = 300
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def is_about(text: Text, name: str) -> bool:
     """Whether a passage's subject is ``name``: its title, or a name that its opening gives.
 
@@ -244,7 +244,7 @@ _PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
 _BORN_WHERE = re.compile(r"born (\w+) (?:,|--|in|at|on|\d)")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _first_verb(text: str) -> int | None:
     verb = _VERB.search(text)
     return verb.start() if verb else None
@@ -270,7 +270,7 @@ _NAME_RUN = re.compile(
 )
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
     """Runs of capitalised words, cleaned, with how and in which sentence each first stands.
 

@@ -96,7 +96,7 @@ def _cleaned(text: str) -> str:
     return _LOST_DASH.sub(lambda year: f"{year[0]} -- ", " ".join(text.split()))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def read(passage: Passage) -> Text:
     """The cleaned text of a passage, sentences closed by `` . ``.
 

@@ -199,7 +199,7 @@ class Cue(NamedTuple):
     denied: bool
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     """Every cue of a group in cleaned text, in order; they are looked for once a text.
 
