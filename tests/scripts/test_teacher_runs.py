@@ -26,7 +26,7 @@ from tests.servers.openai_server import MockServer
 from tests.servers.truth import Truth
 
 ROOT = Path(__file__).parents[2]
-KILLS = 20
+KILLS = 8
 
 
 def rows(number: int, seed: int = 21) -> list[tuple[Question, NoiseType]]:
