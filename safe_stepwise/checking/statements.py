@@ -98,36 +98,35 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     return pick(wordings(triple), choice)
 
 
-def cite(claim: str, passage: int, choice: int) -> str:
-    """The text of an attribution step: a claim and the passage (from 1) that it was read in.
-
-    >>> cite("Ana was born in Oru", 3, 0)
-    'According to Passage 3, Ana was born in Oru.'
-    """
-    return fill(pick(_WORDINGS["citations"], choice), n=passage, claim=claim.removesuffix("."))
-
-
-def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int) -> str:
-    """The text of an attribution step in the passage's own words.
+def told(passage: Passage, sentence: int, needed: str) -> str:
+    """A passage's sentence as a step quotes it, so that it says of itself what it is about.
 
     ``sentence`` counts from 0; a pronoun that opens it gives way to the title. A long sentence is
     cut behind the clause that holds ``needed``.
 
     >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
-    >>> quote(page, 2, 1, "Oru", 0)
-    'According to Passage 2, Ana Vorr lived in Oru.'
+    >>> told(page, 1, "Oru")
+    'Ana Vorr lived in Oru.'
     """
     title = without_qualifier(passage.title)
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)
-    told = _PRONOUN.sub(lambda _: title, words)
-    told = _POSSESSIVE.sub(lambda _: f"{title}'s", told)
-    if needed in words and needed not in told:
-        told = words
-    named = any(part in told for part in title.split() if len(part) > 3) or title in told
-    key = "quotations" if named else "quotations_about"
-    return fill(pick(_WORDINGS[key], choice), n=number, title=title, sentence=told)
+    said = _PRONOUN.sub(lambda _: title, words)
+    said = _POSSESSIVE.sub(lambda _: f"{title}'s", said)
+    if needed in words and needed not in said:
+        return words
+    return said
+
+
+def names_subject(passage: Passage, said: str) -> bool:
+    """Whether a sentence names what its passage is about, so that it can stand by itself.
+
+    >>> names_subject(Passage("Oru", ("A big town.",)), "A big town.")
+    False
+    """
+    title = without_qualifier(passage.title)
+    return title in said or any(part in said for part in title.split() if len(part) > 3)
 
 
 def _shortened(sentence: str, needed: str) -> str:
@@ -148,23 +147,3 @@ def steps_named(numbers: Sequence[int]) -> str:
     """
     names = [f"Step {number}" for number in numbers]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def conclude(steps: Sequence[int], answer: str, choice: int) -> str:
-    """The text of a logical step that says what a chain of steps leads to."""
-    return fill(pick(_WORDINGS["conclusions"], choice), steps=steps_named(steps), answer=answer)
-
-
-def compared(
-    outcome: str, steps: Sequence[int], values: Sequence[str], answer: str, choice: int
-) -> str:
-    """The text of a logical step that compares; ``outcome`` names a list of ``comparisons``."""
-    said = pick(_WORDINGS["comparisons"][outcome], choice)
-    sides = dict(zip("ab", values, strict=False))
-    said = fill(said, steps=steps_named(steps), **sides, answer=answer)
-    return said[:1].upper() + said[1:]
-
-
-def lived(steps: Sequence[int], head: str, years: int, choice: int) -> str:
-    """The text of a logical step that counts the years of a life."""
-    return fill(pick(_WORDINGS["lifespans"], choice), steps=steps_named(steps), h=head, t=years)

@@ -21,6 +21,15 @@ _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bS
 _SUFFIX = re.compile(
     r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
 )
+_CLAUSE = re.compile(
+    r"(; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP]))(?=[^“”]*(?:“[^”]*”[^“”]*)*$)"
+)
+"""What parts two clauses, unless a quotation is open."""
+_THOUGH = re.compile(
+    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
+)
+_LONGEST_REMARK = 14
+"""Words of a remark that a passage is silent; a longer one says more than that."""
 _SHORTEST_CLAIM = 3
 """Words that have to be left for what stands around a citation to be taken off."""
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
@@ -34,14 +43,17 @@ _TOLD = re.compile(
     r"\b(?:states?|stated|mention\w*|says?|said|gives?|given|provide\w*|contain\w*|specif\w*|reveal\w*"
     r"|identif\w*|names?|named|tells?|told|includ\w*|indicat\w*|record\w*|answer\w*|find|found|cover\w*"
     r"|determin\w*|resolv\w*|addressed|unaddressed|information|details?|data|evidence|idea|light|use"
-    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on)\b",
+    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on"
+    r"|brings?|touch\w*|helps?|bears?|word|kind|discloses?|shows?|speaks?)\b",
     re.IGNORECASE,
 )
 _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
-    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered|open|out)\b"
-    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b",
+    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
+    r"|\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?(?<!find )(?<!work )(?<!figure )\bout\b"
+    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?"
+    r"(?:lacks?|omits?|leaves (?:out|open))\b|\bin vain\b|\bleft open by\b",
     re.IGNORECASE,
 )
 _NOT_ASSERTED = re.compile(
@@ -120,6 +132,7 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
+    text = _without_silences(text)
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
     steps = " ".join(_STEP_LIST.findall(text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
@@ -139,6 +152,29 @@ def _denies(text: str) -> bool:
     own = _own_words(text)
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own) or lacks)
+
+
+def _without_silences(text: str) -> str:
+    """A step without its remarks that some passage is silent, where it reads a fact in another.
+
+    >>> _without_silences("Passage 5 does not mention it, but Passage 3 says that Oru is a town.")
+    'Passage 3 says that Oru is a town.'
+    >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
+    'Passage 5 does not mention it, and Passage 3 is silent as well.'
+    """
+    parts = _CLAUSE.split(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
+    clauses = parts[::2]
+    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK
+              for c in clauses]  # fmt: skip
+    rest = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
+    elsewhere = {n for clause in rest for n in _CITED.findall(clause)}
+    if all(silent) or not any(silent) or not elsewhere or any(map(_denies, rest)):
+        return text
+    kept = ""
+    for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
+        if not remark or elsewhere & set(_CITED.findall(clause)):
+            kept += (parts[2 * number - 1] if kept and number else "") + clause
+    return kept if kept.endswith((".", "”", "?", "!")) else f"{kept}."
 
 
 def _own_words(text: str) -> str:
