@@ -6,10 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from builders.steps.injection import meant_and_found, wordings
+from builders.steps.contexts import Source
+from builders.steps.injection import meant_and_found
 from builders.steps.proposals import Wordings
 from builders.steps.trajectories import TrajectoryError, checked
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.checking.writing import write_trajectory
@@ -36,9 +36,10 @@ def probed(
         if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
             continue
         try:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+            source = Source.of(question, label)
         except PlanError:
             continue
+        checker = source.checker
         steps = write_trajectory(checker, seed)
         for number, step in enumerate(steps):
             verdict = checker.check(steps[:number], step)
@@ -49,7 +50,7 @@ def probed(
             checked(checker, steps)
         except TrajectoryError:
             continue
-        pairs.update(meant_and_found(checker, steps, seed, words))
+        pairs.update(meant_and_found(source, steps, seed, words))
     return pairs, ideal
 
 
@@ -57,12 +58,13 @@ def read_wordings(file: Path) -> Wordings:
     """Wordings of errors; ``UserError`` for a file that can't be read or lacks one of ours."""
     try:
         words = yaml.safe_load(file.read_text(encoding="utf-8"))
-        lacking = [f"{t}/{w}" for t, ways in wordings().items() for w in ways if not words[t][w]]
+        form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))
+        lacking = [f"{t}/{w}" for t, ways in form.items() for w in ways if not words[t][w]]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         lacking = [str(error)]
     if lacking:
         raise UserError(
-            f"{file}: no wordings in the form of builders/steps/injections.yaml ({lacking[0]})"
+            f"{file}: no wordings in the form of builders/steps/unseen_injections.yaml ({lacking[0]})"
         )
     found: Wordings = words
     return found

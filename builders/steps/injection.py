@@ -6,15 +6,12 @@ Diagnosis and guidance are the checker's, who says where the text stands against
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
-import yaml
-
+from builders.steps.contexts import Context, Source
 from builders.steps.proposals import Injector, Proposal, Wordings
 from builders.steps.rows import Refused, StepRow
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Feedback, Step
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store.names import INJECTED
@@ -24,16 +21,8 @@ TRIES = 4
 """Wordings and values tried for one error at one position before it is given up."""
 
 
-@cache
-def wordings() -> Wordings:
-    """The wordings of errors, by type and way of going wrong (``injections.yaml``)."""
-    text = Path(__file__).with_name("injections.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, list[str]]] = yaml.safe_load(text)
-    return loaded
-
-
 def inject(
-    checker: Checker, ideal: Sequence[Step], seed: int, teacher: str, words: Wordings | None = None
+    injector: Injector, ideal: Sequence[Step], teacher: str
 ) -> tuple[list[StepRow], list[Refused]]:
     """Rows with one error each, for every type and position where one can be made.
 
@@ -42,33 +31,34 @@ def inject(
     """
     rows: list[StepRow] = []
     refused: list[Refused] = []
-    injector = Injector(checker.claims, seed, words or wordings())
+    home, q = injector.source.context, injector.question
     for error_type in ERROR_TYPES:
         for position in range(1, len(ideal) + 1):
             proposals = injector.propose(error_type.name, position)
-            made, reason, text = _confirmed(checker, ideal, proposals, error_type.name, position)
-            q, previous = checker.question, tuple(ideal[: position - 1])
-            if made is not None:
-                rows.append(StepRow(q, previous, *made, INJECTED, teacher))
-            elif reason:
-                refused.append(Refused(q.benchmark, q.id, error_type.name, position, reason, text))
+            made = _confirmed(home, ideal, proposals, error_type.name, position)
+            previous = tuple(ideal[: position - 1])
+            if isinstance(made, _Confirmed):
+                rows.append(made.row(previous, teacher))
+            elif made.reason:
+                where = (q.benchmark, q.id, error_type.name, position)
+                refused.append(Refused(*where, made.reason, made.text))
     return rows, refused
 
 
 def meant_and_found(
-    checker: Checker, ideal: Sequence[Step], seed: int, words: Wordings
+    source: Source, ideal: Sequence[Step], seed: int, words: Wordings
 ) -> Iterator[tuple[str, str | None]]:
     """What each first proposal was meant to have, and what the checker finds in it (None: nothing).
 
     Nothing is left out because the checker disagrees, so this measures it.
     """
-    injector = Injector(checker.claims, seed, words)
+    injector = Injector(source, seed, words=words)
     for error_type in ERROR_TYPES:
         for position in range(1, len(ideal) + 1):
             for proposal in injector.propose(error_type.name, position):
                 step = _well_formed(proposal, position)
                 if step is not None:
-                    feedback = checker.check(ideal[: position - 1], step)
+                    feedback = source.checker.check(ideal[: position - 1], step)
                     yield error_type.name, None if feedback is None else feedback.error_type
                     break
 
@@ -82,26 +72,48 @@ def _well_formed(proposal: Proposal, position: int) -> Step | None:
     return step
 
 
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A step with the error that was meant, and where it has it."""
+
+    context: Context
+    step: Step
+    feedback: Feedback
+
+    def row(self, previous: tuple[Step, ...], teacher: str) -> StepRow:
+        here = self.context
+        made = (here.question, previous, self.step, self.feedback, INJECTED, teacher)
+        return StepRow(*made, borrowed=here.borrowed)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotTaken:
+    """Why no proposal was taken, "" where there was none, and the last one's text."""
+
+    reason: str
+    text: str
+
+
 def _confirmed(
-    checker: Checker,
+    home: Context,
     ideal: Sequence[Step],
     proposals: Iterator[Proposal],
     error_type: str,
     position: int,
-) -> tuple[tuple[Step, Feedback] | None, str, str]:
-    """A step with its feedback, or why no proposal was taken ("" where there was none)."""
+) -> _Confirmed | _NotTaken:
     reason, text = "", ""
     for proposal in islice(proposals, TRIES):
         text = " ".join(proposal.text.split())
         step = _well_formed(proposal, position)
-        if text == ideal[position - 1].text:
+        context = proposal.context or home
+        if proposal.context is None and text == ideal[position - 1].text:
             reason = reason or "the step is the ideal one"
         elif step is None:
             reason = reason or "the step breaks the grammar"
         else:
-            feedback = checker.check(ideal[: position - 1], step)
+            feedback = context.checker.check(ideal[: position - 1], step)
             if feedback is not None and feedback.error_type == error_type:
-                return (step, feedback), "", ""
+                return _Confirmed(context, step, feedback)
             found = "abstains" if feedback is None else f"finds {feedback.error_type}"
             reason = reason or f"the checker {found}"
-    return None, reason, text
+    return _NotTaken(reason, text)

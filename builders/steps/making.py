@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from builders.steps.contexts import Source
 from builders.steps.injection import inject
+from builders.steps.proposals import Injector
 from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.trajectories import TrajectoryError, checked
 from safe_stepwise.checking.checker import Checker
@@ -17,7 +19,7 @@ from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store.names import IDEAL, INJECTED
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class AnnotationsMaker:
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
+    unseen: bool = False
+    """Whether steps are worded by the half of the grammar that is held back for tests."""
     name: str = "annotations"
     simulated: bool = False
     own_processes: bool = True
@@ -32,7 +36,7 @@ class AnnotationsMaker:
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        return f"{self.name} {self.seed}"
+        return f"{self.name} {self.seed} {self.unseen}"
 
     def check(self) -> None:
         """Nothing can be wrong: no model is asked."""
@@ -45,22 +49,55 @@ class AnnotationsMaker:
         """Nothing is open."""
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
-        """What comes of each question, in order."""
-        return [self.make(question, label) for question, label in questions]
+        """What comes of each question, in order; neighbours are each other's partners."""
+        return [
+            self.make(*pair, partner=_partner(questions, n)) for n, pair in enumerate(questions)
+        ]
 
-    def make(self, question: Question, label: Label) -> Made:
+    def make(self, question: Question, label: Label, partner: Source | None = None) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
         try:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-            steps = write_trajectory(checker, self.seed)
-            verdicts = checked(checker, steps)
+            source = Source.of(question, label)
+            steps = write_trajectory(source.checker, self.seed, unseen=self.unseen)
+            verdicts = checked(source.checker, steps)
         except (PlanError, TrajectoryError) as error:
             kind = "no plan: " if isinstance(error, PlanError) else ""
             return Made((), (Refused.of(question, f"{kind}{error}"),))
+        injector = Injector(source, self.seed, partner, unseen=self.unseen)
         rows = ideal_rows(question, steps, verdicts, self.name)
-        injected, refused = inject(checker, steps, self.seed, self.name)
-        rows += [*injected, *without_evidence(checker, steps, self.seed, self.name)]
+        rows += ideal_elsewhere(injector, steps, self.name)
+        injected, refused = inject(injector, steps, self.name)
+        rows += [*injected, *without_evidence(source.checker, steps, self.seed, self.name)]
         return Made(tuple(rows), tuple(refused))
+
+
+def _partner(questions: Sequence[tuple[Question, Label]], number: int) -> Source | None:
+    """The other of two neighbours, if there is one that a plan can be made for."""
+    other = number ^ 1
+    if other >= len(questions):
+        return None
+    try:
+        return Source.of(*questions[other])
+    except PlanError:
+        return None
+
+
+def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
+    """The facts that nothing builds on, with another value, where the passage gives that one.
+
+    They are the twins of contradictory steps: the same words, and right.
+    """
+    rows = []
+    for position, item in enumerate(injector.plan.items, 1):
+        found = injector.otherwise_right(item, position) if item.triples else None
+        if found is None:
+            continue
+        step = Step(position, " ".join(found.text.split()), found.kind)
+        context, previous = found.context, tuple(ideal[: position - 1])
+        verdict = context.checker.check(previous, step) if context else None
+        if context and verdict and verdict.error_type == CORRECT:
+            rows.append(StepRow(context.question, previous, step, verdict, IDEAL, teacher))
+    return rows
 
 
 def ideal_rows(

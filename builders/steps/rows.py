@@ -24,6 +24,8 @@ class StepRow:
     feedback: Feedback
     origin: Origin
     teacher: str
+    borrowed: str | None = None
+    """The question of the benchmark whose passage stands among this one's, if there is one."""
 
     @property
     def id(self) -> str:
@@ -41,6 +43,7 @@ class StepRow:
             "feedback": asdict(self.feedback),
             "origin": self.origin,
             "teacher": self.teacher,
+            "borrowed": self.borrowed,
         }
 
 
@@ -53,6 +56,7 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         Feedback(**content["feedback"]),
         content["origin"],
         content["teacher"],
+        content.get("borrowed"),
     )
 
 

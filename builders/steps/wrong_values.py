@@ -52,6 +52,13 @@ def wrong_values(question: Question, item: Item, value: str, choice: int) -> lis
     return (other[start:] + other[:start])[:_MOST]
 
 
+def unstated_year(question: Question, choice: int) -> int:
+    """A year of the last centuries that no passage has."""
+    held = " ".join(page.text for page in question.passages)
+    start = choice % 160
+    return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in held)
+
+
 def _dates(question: Question, value: str) -> Iterator[str]:
     """Dates of other passages, else the same day in other years."""
     date = as_date(value)

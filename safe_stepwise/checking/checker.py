@@ -6,6 +6,7 @@ the step is sound. Where neither can be proved it abstains.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
@@ -17,7 +18,7 @@ from safe_stepwise.checking.wordings import guide_to, missing, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import has_words
-from safe_stepwise.records import Feedback, Question, Step, Triple
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
@@ -60,6 +61,13 @@ class Checker:
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.claims = Claims(question, self.plan, graph_of(question, graph))
+        self.gone: Mapping[int, Passage] = {}
+
+    def without(self, number: int, page: Passage) -> "Checker":
+        """A checker by the same plan where another page stands in the place of a passage."""
+        other = copy(self)
+        other.gone = {**self.gone, number: page}
+        return other
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """The verdict on a step after those accepted before it; None where nothing is proved."""
@@ -153,6 +161,9 @@ class Checker:
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
+        if item.passage in self.gone:
+            told = {"passage": item.passage, "title": self.gone[item.passage].title}
+            return self._about(item, case, "Unsupported", "not_stated", **told)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.done]

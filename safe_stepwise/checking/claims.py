@@ -184,6 +184,8 @@ class Claims:
         page = self.passages[number - 1]
         if any(not has_value(page, name) for name in reading.values):
             return False
+        if self._says_beside(reading, number):
+            return True
         if coverage(reading.words, f"{page.title} {page.text}") < IN_ONE_SENTENCE:
             return False
         if any(self._speaks_of(reading, item) for item in self.facts):
@@ -194,6 +196,17 @@ class Claims:
         best = max(coverage(reading.words, f"{page.title} {s}") for s in page.sentences)
         told = any(reading.mentions(self.value_of(item)) for item in needed)
         return best >= IN_ONE_SENTENCE and not told
+
+    def _says_beside(self, reading: Reading, number: int) -> bool:
+        """Whether a claim states what the graph has of a passage and the plan does not need."""
+        needed = {_said_of(triple) for item in self.facts for triple in item.triples}
+        return any(
+            triple.passage == number
+            and triple.relation in RELATIONS
+            and _said_of(triple) not in needed
+            and _says(reading, triple)
+            for triple in self.graph.triples
+        )
 
     def _speaks_of(self, reading: Reading, item: Item) -> bool:
         """Whether a claim is about the very thing that a fact of the plan is about."""
@@ -212,6 +225,10 @@ class Claims:
         if is_free(triple):
             return _answers_question(reading, item)
         return reading.mentions(triple.head) or reading.mentions(triple.tail)
+
+
+def _said_of(triple: Triple) -> tuple[str, str, str]:
+    return (triple.head, triple.relation, triple.tail)
 
 
 def _says(reading: Reading, triple: Triple) -> bool:

@@ -24,7 +24,7 @@ def phrase(kind: str, seed: str, *, unseen: bool = False, **values: object) -> s
     Raises KeyError for a kind that is none.
 
     >>> phrase("fact", "b", n=3, claim="Oru is a town")
-    'Oru is a town, according to Passage 3.'
+    'Here, Oru is a town, according to Passage 3.'
     """
     half = "unseen" if unseen else "seen"
     values["later" if values.get("k") else "first"] = ""

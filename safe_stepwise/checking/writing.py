@@ -20,7 +20,7 @@ from safe_stepwise.graphs.comparisons import Side, compare
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import without_qualifier
-from safe_stepwise.records import Step
+from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
 _WORDINGS_TRIED = 8
@@ -90,29 +90,35 @@ class Writer:
 
     # ------------------------------------------------------------------------------------- facts
 
-    def fact(self, item: Item, position: int, seed: str, *, cited: int | None = None) -> str:
-        """A fact of the plan as it is told at a position; ``cited`` is another passage than its."""
-        number = cited or item.passage
-        assert number is not None
+    def fact(self, item: Item, position: int, seed: str) -> str:
+        """A fact of the plan as it is told at a position."""
+        assert item.passage is not None
+        told = self.said(item, seed)
+        if "claim" in told:
+            return self.claim(told["claim"], item.passage, item, position, seed)
+        page = item.page(self.question.passages)
+        return self.quotation(told["sentence"], page, item.passage, item, position, seed)
+
+    def said(self, item: Item, seed: str) -> dict[str, str]:
+        """What a fact says: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
         place = self.place_of(item)
-        choice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN
-        free = statements.is_free(item.triples[0])
-        quotes = item.sentence is not None or (place is not None and (choice < 2) != free)
-        if quotes and place is not None:
-            page = item.page(self.question.passages)
-            told = statements.told(page, place, self.claims.value_of(item))
-            return self.quotation(told, number, item, position, seed)
-        claim = statements.state(item.triples, choice_for(self.seed, seed, "claim"))
-        return self.claim(claim, number, item, position, seed)
+        twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
+        own = item.sentence is None and twice == statements.is_free(item.triples[0])
+        if place is None or own:
+            choice = choice_for(self.seed, seed, "claim")
+            return {"claim": statements.state(item.triples, choice)}
+        page = item.page(self.question.passages)
+        return {"sentence": statements.told(page, place, self.claims.value_of(item))}
 
     def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:
         """A clause as a step that reads it in a passage, where the plan has an item to find."""
-        said = claim.removesuffix(".")
-        return self.put("fact", seed, claim=said, **self.around(item, number, position, seed))
+        around = self.around(item, number, position, seed)
+        return self.put("fact", seed, claim=claim.removesuffix("."), **around)
 
-    def quotation(self, told: str, number: int, item: Item, position: int, seed: str) -> str:
-        """A passage's sentence as a step that quotes it, where the plan has an item to find."""
-        page = self.question.passages[number - 1]
+    def quotation(
+        self, told: str, page: Passage, number: int, item: Item, position: int, seed: str
+    ) -> str:
+        """A page's sentence as a step that quotes it, where the plan has an item to find."""
         around = self.around(item, number, position, seed)
         if statements.names_subject(page, told):
             return self.put("quotation", seed, sentence=told, **around)
