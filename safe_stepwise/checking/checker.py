@@ -17,7 +17,7 @@ from safe_stepwise.checking.step_reading import Reading, has_value, read_step
 from safe_stepwise.checking.wordings import choice_for, guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import has_words
+from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Feedback, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -135,7 +135,7 @@ class Checker:
             return self._word("guidance", "answer", text)
         item = self.plan.items[place]
         if item.triples:
-            return guide_to(item, self.passages, text, unseen=self.unseen)
+            return self._guide_to(item, text)
         steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
             who = span_of(self.plan, item).head
@@ -303,7 +303,7 @@ class Checker:
         if place in case.done:
             return self._redundant(case, place)
         if any(use not in case.done for use in item.uses):
-            what = missing(self.plan.items[item.uses[0]], self.passages)
+            what = self._missing(self.plan.items[item.uses[0]], case.step.text)
             return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
         told = self._grounds(case, place)
         if right:
@@ -365,7 +365,7 @@ class Checker:
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
-        return next((missing(item, self.passages) for item in self._unread(case)), "")
+        return next((self._missing(item, case.step.text) for item in self._unread(case)), "")
 
     def _unread(self, case: _Case) -> list[Item]:
         return [self.plan.items[n] for n in self.plan.facts if n not in case.done]
@@ -385,13 +385,33 @@ class Checker:
     ) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
         again, text = error_type != "Premature Attribution", case.step.text
-        guidance = guide_to(item, self.passages, text, again=again, unseen=self.unseen)
         told = {**self._told(case, item), **values}
+        guidance = self._guide_to(item, text, again=again)
         return self._feedback(case, error_type, code, guidance, **told)
+
+    def _guide_to(self, item: Item, text: str, *, again: bool = False) -> str:
+        unnamed = self._gives_away(item, text)
+        how = {"again": again, "unnamed": unnamed, "unseen": self.unseen}
+        return guide_to(item, self.passages, text, **how)
+
+    def _missing(self, item: Item, text: str) -> str:
+        """What an item looks for, for a verdict on a step that reads ``text``."""
+        if self._gives_away(item, text):
+            return f"the fact needed from Passage {item.passage}"
+        return missing(item, self.passages)
+
+    def _gives_away(self, item: Item, text: str) -> bool:
+        """Whether the title by which a fact is asked for is the answer, and news to the reader."""
+        if item.sentence is None:
+            return False
+        title = set(words_of(item.page(self.passages).title).split())
+        known = set(words_of(f"{self.question.question} {text}").split())
+        answers = [set(words_of(answer).split()) for answer in self.question.accepted]
+        return any(2 * len(a & title) >= len(a) and a & title - known for a in answers)
 
     def _told(self, case: _Case, item: Item) -> dict[str, Any]:
         """What a passage tells of a fact of the plan, and what one asks to hear that."""
-        what = missing(item, self.passages)
+        what = self._missing(item, case.step.text)
         told = {"said": self._stated(case, item), "quote": quoted(item, self.passages)}
         return {**told, "passage": item.passage, "what": what, "missing": what}
 

@@ -160,11 +160,17 @@ def guide_to(
     text: str,
     *,
     again: bool = False,
+    unnamed: bool = False,
     unseen: bool = False,
 ) -> str:
-    """The action that an item asks for; ``again`` after a step that got it wrong."""
+    """The action that an item asks for; ``again`` after a step that got it wrong.
+
+    ``unnamed``: without the title of the passage that tells what is asked for.
+    """
     codes = ("find", "instead")
-    if item.sentence is not None:
+    if unnamed:
+        codes = ("read_unnamed", "read_unnamed")
+    elif item.sentence is not None:
         codes = ("read", "read_instead")
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
