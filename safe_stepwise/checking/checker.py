@@ -43,7 +43,7 @@ class Checker:
     Args:
         question: with its passages, in the numbering that steps cite, and its answer.
         path, graph: a verified label's reasoning path and knowledge graph.
-        unseen: word what is found as no checker does that is not told so (`wordings.word`).
+        unseen: use the wordings that are held back for tests (`wordings.word`).
 
     Raises ``PlanError`` where the path gives no plan.
 
@@ -309,9 +309,7 @@ class Checker:
         if right:
             return self._sound(case, "sound_derivation", place, **told)
         span = span_of(self.plan, item)
-        told["said"] = (
-            f"{span.head} lived from {span.born} to {span.died}, which is {span.years} years"
-        )
+        told["said"] = f"{span.head} lived for {span.years} years, from {span.born} to {span.died}"
         return self._feedback(case, "Logical Fallacy", "false_calculation", **told)
 
     def _drawn(self, reading: Reading) -> Drawn:
@@ -335,7 +333,7 @@ class Checker:
         if item.triples:
             return said(item, self.passages, choice_for(case.step.text, "said"))
         span = span_of(self.plan, item)
-        return f"{span.head} lived {span.years} years"
+        return f"{span.head} lived for {span.years} years"
 
     # ----------------------------------------------------------------------------------- answer
 
