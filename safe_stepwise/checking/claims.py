@@ -144,7 +144,9 @@ class Claims:
         """The value that a step states in the place of a triple's, and that no passage does."""
         if not _has_cue(reading, triple.relation):
             return None
-        claims = (Triple(triple.head, triple.relation, value) for value in others)
+        # What the step means comes first, so that a number in a film's name is not called its date.
+        likely = sorted(others, key=lambda value: _is_unlike(value, triple))
+        claims = (Triple(triple.head, triple.relation, value) for value in likely)
         return next((claim.tail for claim in claims if self._only_said(reading, claim)), None)
 
     def _altered(self, reading: Reading, item: Item) -> str | None:
@@ -256,6 +258,13 @@ def _is_end(value: str, triple: Triple) -> bool:
         return date.agrees(tail)
     words = set(normal_name(value).split())
     return any(words <= set(normal_name(end).split()) for end in (triple.head, triple.tail))
+
+
+def _is_unlike(value: str, triple: Triple) -> bool:
+    """Whether a value is no date where a triple's is one, or a part of its head's name."""
+    if as_date(triple.tail) and not as_date(value):
+        return True
+    return set(normal_name(value).split()) <= set(normal_name(triple.head).split())
 
 
 def _answers_question(reading: Reading, item: Item) -> bool:

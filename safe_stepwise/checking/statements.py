@@ -14,6 +14,7 @@ from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Triple
 
 _WORDINGS: Mapping[str, Any] = load("statements")
+_FIELD = re.compile(r"{(\w+)}")
 _PRONOUN = re.compile(
     r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
     r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
@@ -34,14 +35,12 @@ def pick(wordings: Sequence[str], choice: int) -> str:
 
 
 def fill(wording: str, **values: object) -> str:
-    """A wording with its names in braces replaced by values.
+    """A wording with its names in braces replaced by values, in which braces are left alone.
 
     >>> fill("According to Passage {n}, {claim}.", n=3, claim="Oru is a town")
     'According to Passage 3, Oru is a town.'
     """
-    for name, value in values.items():
-        wording = wording.replace("{" + name + "}", str(value))
-    return wording
+    return _FIELD.sub(lambda found: str(values.get(found[1], found[0])), wording)
 
 
 def is_noun(relation: str) -> bool:

@@ -68,7 +68,8 @@ def judgement() -> Request:
             judgement(),
             "243f0390eff9bfbfa8c32df2c32640348904d5bfefd6a2a3e5e40b7ab1cecffe",
             '{"error_type": "Unsupported", "diagnosis": "The step is taken for a case of '
-            'Unsupported.", "guidance": "Look up the director of Dune Rain in the passages."}',
+            'Unsupported.", "guidance": "The next step is to find the director of Dune Rain in '
+            'the passages, since the answer depends on that."}',
         ),
         (
             replace(EXTRACT, scene=Scene(ASKED, 2)),
