@@ -17,8 +17,9 @@ from builders.synthetic import generate, parse_spec
 from builders.verified.evaluation_questions import without_last_gold
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
+from evaluators.pages.offline import embedded
 from evaluators.traces.data import traces, worth
-from evaluators.traces.page import embedded, html, write
+from evaluators.traces.page import html, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import (
