@@ -1,4 +1,4 @@
-"""Intervals, agreement and paired tests over questions; every draw comes from the generator that is given.
+"""Intervals, agreement and paired tests; every draw comes from the generator that is given.
 
 A matrix has a row a question and a column a measurement; NaN marks a measurement that is missing.
 """

@@ -1,1 +1,1 @@
-"""What all pages share that need nothing else: frame, look, and how texts of others get into them."""
+"""What pages that need nothing else share: frame, look, and how texts of others get in."""
