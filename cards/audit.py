@@ -13,7 +13,6 @@ QUESTIONS: Mapping[str, str] = {
     "lacks_evidence": "do the passages lack evidence",
     "diagnosis": "the diagnosis",
     "guidance": "the guidance",
-    "instead": "the label that it should have",
 }
 """What was asked, by its name in the file."""
 

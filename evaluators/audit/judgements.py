@@ -92,7 +92,8 @@ def read(files: Iterable[Path]) -> list[Judgement]:
     """The judgements of files about one sample, in their order.
 
     Raises ``UserError`` with file and line for a line that is none, a row twice by one reviewer,
-    and for files of different samples; with the file for one that is empty or can't be read.
+    and for files of different samples; with the file for one that is empty or can't be read, and
+    if no question is answered in any.
     """
     found: dict[tuple[str, Key], tuple[Judgement, str]] = {}
     rows: dict[Key, tuple[str, Stratum]] = {}
@@ -116,7 +117,10 @@ def read(files: Iterable[Path]) -> list[Judgement]:
                 f"line; {_AGAIN}"
             )
         found[key] = judgement, where
-    return [judgement for judgement, _ in found.values()]
+    judgements = [judgement for judgement, _ in found.values()]
+    if first and not any(judgement.answers for judgement in judgements):
+        raise UserError(f"{first[1]}: no question is answered there or anywhere else; judge rows")
+    return judgements
 
 
 def _lines(file: Path) -> Iterator[tuple[str, Judgement]]:

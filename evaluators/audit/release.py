@@ -7,14 +7,13 @@ from typing import Any
 from evaluators.audit.rows import rows
 from evaluators.audit.score import Scores
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import Audited
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.store.terminal import printable
 
 _MAKE = "write it with python -m scripts.audit_labels score ... --output FILE"
 
 
-def read_scores(file: Path, of: Audited) -> dict[str, Any]:
+def read_scores(file: Path, of: str) -> dict[str, Any]:
     """What `report.write_scores` wrote, as JSON has it; raises ``UserError`` for another file."""
     scores = read_record(file, _MAKE, Scores)
     if scores["of"] != of:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from evaluators.audit.asked import INSTEAD, LABEL, RIGHT
+from evaluators.audit.asked import LABEL, RIGHT
 from evaluators.audit.score import Group, Rates, Scores, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_lines
@@ -57,8 +57,7 @@ _LABEL = ("rows", "label right", "95% interval")
 def _answers(rates: Rates) -> Iterator[tuple[object, ...]]:
     for question, answers in rates.items():
         for answer, share in answers.items():
-            if share.hits or question != INSTEAD:
-                yield question, answer, share.rows, _number(share.share), _interval(share)
+            yield question, answer, share.rows, _number(share.share), _interval(share)
 
 
 def _named(scores: Scores) -> Iterator[tuple[object, ...]]:

@@ -6,7 +6,7 @@ interval. A sample is balanced over strata, so the share over all its rows is no
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -22,7 +22,7 @@ from evaluators.audit.asked import (
     YES,
 )
 from evaluators.audit.judgements import Judgement
-from evaluators.audit.rows import Key, Stratum
+from evaluators.audit.rows import Key
 from evaluators.comparison.significance import cohens_kappa, wilson
 from safe_stepwise.store.names import LABELS, Audited
 
@@ -130,18 +130,15 @@ def score(judgements: Sequence[Judgement]) -> Scores:
     return Scores(
         of=of,
         sample=judgements[0].sample,
-        reviewers=tuple(sorted({one.reviewer for one in judgements})),
+        reviewers=tuple(sorted({one.reviewer for one in judgements if one.answers})),
         judgements=sum(LABEL in one.answers for one in judgements),
         rows=sum(LABEL in row.answers for row in every),
         rates=_rates(every),
         false_alarms=_share(faulty, LABEL, WRONG),
         missed=_share(sound, LABEL, WRONG),
         lacks_evidence=_share(noise, LACKS, YES),
-        parts={
-            name: _groups(every, lambda stratum, at=at: (stratum[at],))  # type: ignore[misc]
-            for at, name in enumerate(PARTS[of])
-        },
-        strata=_groups(every, lambda stratum: stratum),
+        parts={name: _groups(every, [place]) for place, name in enumerate(PARTS[of])},
+        strata=_groups(every, range(len(PARTS[of]))),
         agreement=tuple(_agreement(of, judgements)),
         doubts=tuple(_doubts(by_row.values())),
         judged=tuple((*key, those[0].sha256) for key, those in sorted(by_row.items())),
@@ -176,13 +173,14 @@ def _rates(rows: Sequence[_Row]) -> Rates:
     return rates
 
 
-def _groups(rows: Sequence[_Row], names: Callable[[Stratum], tuple[str, ...]]) -> tuple[Group, ...]:
+def _groups(rows: Sequence[_Row], places: Sequence[int]) -> tuple[Group, ...]:
+    """The rows by these parts of their strata."""
     found: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
-        found.setdefault(names(row.stratum), []).append(row)
+        found.setdefault(tuple(row.stratum[place] for place in places), []).append(row)
     return tuple(
-        Group(name, sum(LABEL in row.answers for row in those), _rates(those))
-        for name, those in sorted(found.items())
+        Group(names, sum(LABEL in row.answers for row in those), _rates(those))
+        for names, those in sorted(found.items())
     )
 
 
