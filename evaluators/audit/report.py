@@ -82,8 +82,9 @@ def _doubts(scores: Scores) -> str:
     for doubt in scores.doubts[:_SHOWN]:
         wrong = [f"wrong says {', '.join(doubt.wrong)}"] if doubt.wrong else []
         differ = [f"they differ on {', '.join(doubt.disagree)}"] if doubt.disagree else []
-        lines.append(f"  {doubt.benchmark} {doubt.id}: {'; '.join((*wrong, *differ))}")
-    return "\n".join(map(printable, lines[:1])) + "".join(f"\n  {printable(x)}" for x in lines[1:])
+        said = "; ".join((*wrong, *differ))
+        lines.append(f"  {printable(f'{doubt.benchmark} {doubt.id}: {said}')}")
+    return "\n".join(lines)
 
 
 def _number(value: float | None) -> str:
