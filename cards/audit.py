@@ -40,10 +40,10 @@ class Audit:
     def groups(self) -> list[tuple[str, Record]]:
         """Of each benchmark and each label the share that is right, as far as it was judged."""
         return [
-            (group["names"][0], group["rates"]["label"]["right"])
+            (", ".join(group["names"]), group["rates"]["label"]["right"])
             for groups in self.scores["parts"].values()
             for group in groups
-            if "label" in group["rates"]
+            if "right" in group["rates"].get("label", {})
         ]
 
     @property
@@ -55,7 +55,7 @@ class Audit:
             (f"called {sound}, and the label is wrong", "missed"),
             (f"rightly called {fault}, and the passages lack evidence", "lacks_evidence"),
         )
-        return [(words, self.scores[n]) for words, n in shares if self.scores[n]["rows"]]
+        return [(words, self.scores[n]) for words, n in shares if self.scores[n]]
 
     @property
     def pairs(self) -> list[tuple[str, str, Record]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluators.audit.asked import ASKED
 from evaluators.audit.rows import rows
 from evaluators.audit.score import Scores
 from safe_stepwise.errors import UserError
@@ -16,6 +17,12 @@ _MAKE = "write it with python -m scripts.audit_labels score ... --output FILE"
 def read_scores(file: Path, of: str) -> dict[str, Any]:
     """What `report.write_scores` wrote, as JSON has it; raises ``UserError`` for another file."""
     scores = read_record(file, _MAKE, Scores)
+    asked = {one.name for questions in ASKED.values() for one in questions}
+    pairs = scores["agreement"]
+    strange = {pair["question"] for pair in pairs} | set(scores["rates"])
+    names = {pair[who] for pair in pairs for who in ("one", "other")}
+    if not strange <= asked or not names <= set(scores["reviewers"]):
+        raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_MAKE}")
     if scores["of"] != of:
         raise UserError(f"{file}: has scores of {scores['of']}, not of {of}; name it as such")
     return scores

@@ -67,14 +67,15 @@ def _named(scores: Scores) -> Iterator[tuple[object, ...]]:
         (f"labelled {sound}: the label is wrong", scores.missed),
         ("rightly labelled noise: the passages lack evidence", scores.lacks_evidence),
     ):
-        if share.rows:
+        if share:
             yield name, share.hits, share.rows, _number(share.share), _interval(share)
 
 
 def _right(groups: tuple[Group, ...]) -> Iterator[tuple[object, ...]]:
     for group in groups:
-        share = group.rates.get(LABEL, {}).get(RIGHT, Share.of(0, 0))
-        yield ", ".join(group.names), group.rows, _number(share.share), _interval(share)
+        if LABEL in group.rates:
+            share = group.rates[LABEL][RIGHT]
+            yield ", ".join(group.names), share.rows, _number(share.share), _interval(share)
 
 
 def _doubts(scores: Scores) -> str:
@@ -92,4 +93,4 @@ def _number(value: float | None) -> str:
 
 
 def _interval(share: Share) -> str:
-    return "-" if share.low is None else f"{share.low:.3f} to {share.high:.3f}"
+    return f"{share.low:.3f} to {share.high:.3f}"

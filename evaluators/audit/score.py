@@ -31,22 +31,17 @@ DISPUTED = "disputed"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Those of ``rows`` (``hits``) to which something applies, as a share with its interval.
-
-    None without rows.
-    """
+    """Those of ``rows`` (``hits``) to which something applies, as a share with its interval."""
 
     rows: int
     hits: int
-    share: float | None
-    low: float | None
-    high: float | None
+    share: float
+    low: float
+    high: float
 
     @classmethod
     def of(cls, rows: int, hits: int) -> "Share":
-        """The share with its interval (four digits)."""
-        if not rows:
-            return cls(0, 0, None, None, None)
+        """The share of 1 row or more (four digits)."""
         found = wilson(hits, rows)
         return cls(rows, hits, found.value, found.low, found.high)
 
@@ -102,11 +97,11 @@ class Scores:
     rows: int
     """Rows whose label somebody judged."""
     rates: Rates
-    false_alarms: Share
-    """Rows labelled noise, or an error, of which the label is wrong."""
-    missed: Share
+    false_alarms: Share | None
+    """Rows labelled noise, or an error, of which the label is wrong; None without such rows."""
+    missed: Share | None
     """Rows labelled sound, or Correct, of which the label is wrong."""
-    lacks_evidence: Share
+    lacks_evidence: Share | None
     """Rows rightly labelled noise whose passages lack evidence (SAFE v1, section 5: 77%)."""
     parts: Mapping[str, tuple[Group, ...]]
     strata: tuple[Group, ...]
@@ -158,9 +153,9 @@ class _Row:
                 self.answers[asked.name] = answer if 2 * times > len(given) else DISPUTED
 
 
-def _share(rows: Iterable[_Row], question: str, answer: str) -> Share:
+def _share(rows: Iterable[_Row], question: str, answer: str) -> Share | None:
     given = [row.answers[question] for row in rows if question in row.answers]
-    return Share.of(len(given), given.count(answer))
+    return Share.of(len(given), given.count(answer)) if given else None
 
 
 def _rates(rows: Sequence[_Row]) -> Rates:
