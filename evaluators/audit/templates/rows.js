@@ -14,6 +14,7 @@ function content({ benchmark, id, shown }) {
 
 function labelled(shown) {
   const [answer, ...aliases] = shown.answers;
+  const marked = shown.passages.some(({ supporting }) => supporting.length > 0);
   const sure = shown.confidence === null ? "" : ` (confidence ${shown.confidence})`;
   return [
     make("p", {}, make("b", {}, "Answer "), quoted("span", answer),
@@ -24,7 +25,7 @@ function labelled(shown) {
       ["By", quoted("span", shown.teacher)],
     ])),
     make("h3", {}, "Reasoning path"), triples(shown.path),
-    make("h3", {}, `Passages (${shown.passages.length}; gold ones open, supporting sentences marked)`),
+    make("h3", {}, `Passages (${shown.passages.length}; gold ones open${marked ? ", supporting sentences marked" : ""})`),
     ...shown.passages.map((passage, place) => passageOf(passage, place, passage.sentences, passage.supporting)),
     make("h3", {}, "Knowledge graph"), triples(shown.graph),
     make("h3", {}, "The benchmark's own annotations"), annotations(shown),
