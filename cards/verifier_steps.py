@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cards.audit import Audit
 from cards.cards import Config, DatasetCard, Record, render
 from cards.figures import positions_histogram, types_ring
 from safe_stepwise.store.names import MISSING, README, STEPS, TEST, TRAIN, VERIFIER_STEPS
@@ -22,11 +23,13 @@ class TypeRow:
     test: int
 
 
-def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
+def files(
+    statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None
+) -> dict[str, bytes]:
     """README.md and the images it shows, by file name.
 
-    ``statistics`` is the record that ``statistics/verifier_steps.json`` holds. Raises ``KeyError``
-    for a figure that is missing.
+    ``statistics`` is the record that ``statistics/verifier_steps.json`` holds, ``audit`` what
+    people found who judged its rows, if any did. Raises ``KeyError`` for a figure that is missing.
     """
     types = _types(statistics["types"])
     card = DatasetCard(
@@ -45,6 +48,7 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
         record=statistics,
         types=types,
         shown=shown,
+        audit=audit,
     )
     return {
         README: readme.encode(),

@@ -26,13 +26,12 @@ All are fractions from 0 to 1; None where there is nothing to measure. The 95% i
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, in_blocks, percentiles
+from evaluators.comparison.significance import Matrix, cohens_kappa, in_blocks, percentiles
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.measures import MEASURES
 from safe_stepwise.taxonomy import CORRECT, labels
@@ -178,11 +177,7 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
     if not n:
         return Agreement(0, left_out, None, None)
     equal = sum(x == y for x, y in read)
-    # Times n squared, in whole numbers, so that equal verdicts give exactly 1.
-    ones, others = (Counter(said) for said in zip(*read, strict=True))
-    by_chance = sum(times * others[label] for label, times in ones.items())
-    kappa = None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
-    return Agreement(n, left_out, equal / n, kappa)
+    return Agreement(n, left_out, equal / n, cohens_kappa(read))
 
 
 def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:

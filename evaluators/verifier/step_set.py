@@ -118,7 +118,9 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
     files = split_files(folder, split)
-    cases = [*islice(chain.from_iterable(_rows(file, COLUMNS, _case) for file in files), limit)]
+    cases = [
+        *islice(chain.from_iterable(read_step_rows(file, COLUMNS, _case) for file in files), limit)
+    ]
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -131,7 +133,7 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     files, columns = split_files(folder, split), ("error_type",)
-    found = (_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
+    found = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
     counts = Counter(chain.from_iterable(found))
     return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
@@ -201,11 +203,18 @@ def _place(number: int | None) -> int:
     return number
 
 
-def _rows(
-    file: Path, columns: Sequence[str], read: Callable[[Mapping[str, Any]], T]
+def read_step_rows(
+    file: Path,
+    columns: Sequence[str],
+    read: Callable[[Mapping[str, Any]], T],
+    wanted: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
+    """What ``read`` makes of a file's rows, as `parquet.read_rows`.
+
+    Raises ``UserError``, too, for a file in which numbers stand for other labels than ours.
+    """
     _check(file, columns)
-    return read_rows(file, read, columns)
+    return read_rows(file, read, columns, wanted)
 
 
 def _check(file: Path, columns: Sequence[str]) -> None:
