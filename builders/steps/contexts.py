@@ -37,9 +37,13 @@ class Source:
     checker: Checker
 
     @classmethod
-    def of(cls, question: Question, label: Label) -> "Source":
-        """Raises ``PlanError`` where the label's path gives no plan."""
-        return cls(question, label, Checker(question, label.reasoning_path, label.knowledge_graph))
+    def of(cls, question: Question, label: Label, unseen: bool = False) -> "Source":
+        """With a checker, of ``unseen`` words or not.
+
+        Raises ``PlanError`` where the label's path gives no plan.
+        """
+        path, graph = label.reasoning_path, label.knowledge_graph
+        return cls(question, label, Checker(question, path, graph, unseen))
 
     @property
     def context(self) -> Context:
@@ -70,7 +74,8 @@ def altered(source: Source, item: Item, other: str) -> Context | None:
         question = replace(question, answer=other, aliases=())
     label = source.label
     try:
-        checker = Checker(question, told(label.reasoning_path), told(label.knowledge_graph))
+        path, graph = told(label.reasoning_path), told(label.knowledge_graph)
+        checker = Checker(question, path, graph, source.checker.unseen)
     except PlanError:
         return None
     return Context(question, checker)
@@ -108,7 +113,7 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
     shown = _with_page(source.question, number, replace(page, is_gold=False))
     graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
     try:
-        checker = Checker(shown, source.label.reasoning_path, graph)
+        checker = Checker(shown, source.label.reasoning_path, graph, source.checker.unseen)
     except PlanError:
         return None
     return Context(shown, checker, partner.question.id), number

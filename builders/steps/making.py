@@ -57,13 +57,13 @@ class AnnotationsMaker:
     def make(self, question: Question, label: Label, partner: Source | None = None) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
         try:
-            source = Source.of(question, label)
-            steps = write_trajectory(source.checker, self.seed, unseen=self.unseen)
+            source = Source.of(question, label, self.unseen)
+            steps = write_trajectory(source.checker, self.seed)
             verdicts = checked(source.checker, steps)
         except (PlanError, TrajectoryError) as error:
             kind = "no plan: " if isinstance(error, PlanError) else ""
             return Made((), (Refused.of(question, f"{kind}{error}"),))
-        injector = Injector(source, self.seed, partner, unseen=self.unseen)
+        injector = Injector(source, self.seed, partner)
         rows = ideal_rows(question, steps, verdicts, self.name)
         rows += ideal_elsewhere(injector, steps, self.name)
         injected, refused = inject(injector, steps, self.name)

@@ -54,7 +54,7 @@ class Injector:
     Args:
         source: the question.
         partner: another one of the benchmark, whose passages and facts serve as others.
-        words: wordings of another author; None takes the grammar's, ``unseen`` its other half.
+        words: wordings of another author; None takes the grammar's.
     """
 
     def __init__(
@@ -63,15 +63,13 @@ class Injector:
         seed: int,
         partner: Source | None = None,
         words: Wordings | None = None,
-        *,
-        unseen: bool = False,
     ) -> None:
         claims = source.checker.claims
         self.source, self.partner, self.words = source, partner, words
         self.claims, self.plan, self.passages = claims, claims.plan, claims.passages
         self.question = source.question
         self._seed = f"{seed} {claims.question.id}"
-        self.writer = Writer(claims, self._seed, unseen=unseen)
+        self.writer = Writer(claims, self._seed, unseen=source.checker.unseen)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Steps meant to have an error of that type at a position (from 1)."""
@@ -239,7 +237,9 @@ class Injector:
             return
         context = contexts.without(self.source, item, self.partner.question, self._seed)
         if context is not None:
-            yield replace(self._told(item, position), context=context)
+            draft = self._told(item, position)
+            page = item.page(self.passages)
+            yield replace(draft, values={**draft.values, "page": page}, context=context)
 
     def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         others = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]

@@ -177,7 +177,9 @@ class Checker:
         item = self.plan.items[place]
         if item.passage in self.gone:
             told = {"passage": item.passage, "title": self.gone[item.passage].title}
-            return self._about(item, case, "Unsupported", "not_stated", **told)
+            what = missing(item, self.passages)
+            guidance = guide_to(item, self.passages, case.step.text, unseen=self.unseen)
+            return self._feedback(case, "Unsupported", "not_stated", guidance, what=what, **told)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.done]

@@ -32,13 +32,14 @@ class Checks(Protocol):
     """What writing asks of a `checking.checker.Checker`."""
 
     claims: Claims
+    unseen: bool
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
 
 
-def write_trajectory(checker: Checks, seed: int, *, unseen: bool = False) -> tuple[Step, ...]:
+def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
-    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", unseen=unseen)
+    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", unseen=checker.unseen)
     steps: list[Step] = []
     for item in writer.plan.items:
         steps.append(_fitting(writer, checker, steps, item))
