@@ -51,15 +51,14 @@ class Source:
         return Context(self.question, self.checker)
 
 
-def altered(source: Source, item: Item, other: str) -> Context | None:
-    """The question with a passage that gives ``other`` for a fact; None where it can't be.
+def altered(source: Source, item: Item, value: str, other: str) -> Context | None:
+    """The question with a passage that gives another value for a fact; None where it can't be.
 
     Only the passage that states the fact is changed, and path and graph with it. There is no such
     context where something of the old value would be left, or where the value is the title.
     """
-    number, value = item.passage, source.checker.claims.value_of(item)
+    number, page = item.passage, item.page(source.question.passages)
     assert number is not None
-    page = item.page(source.question.passages)
     if normal_name(value) == normal_name(page.title):
         return None
     changed = replace(page, sentences=tuple(_put(s, value, other) for s in page.sentences))
@@ -119,9 +118,9 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
     return Context(shown, checker, partner.question.id), number
 
 
-def ends(claims: Claims, item: Item) -> bool:
+def ends(claims: Claims, item: Item, value: str) -> bool:
     """Whether nothing builds on a fact's value: no other fact has it, and no passage is about it."""
-    value = normal_name(claims.value_of(item))
+    value = normal_name(value)
     names = [name for other in claims.facts if other is not item for name in other.ends]
     names += [page.title for page in claims.passages]
     return all(normal_name(name) != value for name in names)

@@ -12,7 +12,7 @@ from typing import Any
 
 from builders.steps import contexts
 from builders.steps.contexts import Context, Source
-from builders.steps.wrong_values import unstated_year, wrong_values
+from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import lifespan
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import is_free, is_noun, state, steps_named, told
@@ -191,36 +191,47 @@ class Injector:
 
     def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
         """Another value than the passage gives: the step has it, or the passage was given it."""
-        value = self.claims.value_of(item)
-        wrong = wrong_values(self.question, item, value, self._choice(position, "wrong"))
+        value = self._alterable(item)
+        wrong = self._wrong_values(item, value, position)
         if self._choice(position, "altered") % 2 and self.words is None:
             for other in wrong:
-                context = contexts.altered(self.source, item, other)
+                context = contexts.altered(self.source, item, value, other)
                 if context is not None:
                     yield replace(self._told(item, position), context=context)
         for other in wrong:
-            yield self.otherwise(item, other, position)
+            yield self._otherwise(item, value, other, position)
 
-    def otherwise(self, item: Item, other: str, position: int) -> _Draft:
+    def _alterable(self, item: Item) -> str:
+        """What of a fact can be given wrongly: its value, else a date or number of its sentence."""
+        value = self.claims.value_of(item)
+        if item.sentence is None:
+            return value
+        sentence = item.quoted(self.passages)
+        return value if value in sentence else value_in(sentence) or value
+
+    def _wrong_values(self, item: Item, value: str, position: int) -> list[str]:
+        others = self.partner.question.passages if self.partner else ()
+        return wrong_values(self.question, item, value, self._choice(position, "wrong"), others)
+
+    def _otherwise(self, item: Item, value: str, other: str, position: int) -> _Draft:
         """A fact with another value, worded as it is with its own."""
         said = self._told(item, position)
         if "claim" in said.values:
             triples = [Triple(t.head, t.relation, other) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(said, way="other_value", values={**said.values, "claim": claim})
-        value = self.claims.value_of(item)
         sentence = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: other, said.values["sentence"])
         return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
         """A fact with another value, in a question whose passage gives that one."""
-        if not contexts.ends(self.claims, item):
+        value = self._alterable(item)
+        if not contexts.ends(self.claims, item, value):
             return None
-        value = self.claims.value_of(item)
-        for other in wrong_values(self.question, item, value, self._choice(position, "right")):
-            context = contexts.altered(self.source, item, other)
+        for other in self._wrong_values(item, value, position):
+            context = contexts.altered(self.source, item, value, other)
             if context is not None:
-                draft = self.otherwise(item, other, position)
+                draft = self._otherwise(item, value, other, position)
                 said = self._put(draft, "right", position)
                 return Proposal(said, draft.kind, context)
         return None
