@@ -1,0 +1,94 @@
+"""What sort of thing a name means, as far as the passages tell: a person, a place, a group, a work.
+
+A wrong value is one that could be right: of the sort of the right one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+from safe_stepwise.language.reading import CAPITAL
+from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.text import MONTHS, normal_name, without_qualifier
+from safe_stepwise.records import Passage
+
+Sort = Literal["person", "place", "group", "work"]
+
+_NOUNS: dict[Sort, str] = {
+    "work": "film|movie|album|song|single|novel|book|series|sitcom|play|opera|musical|magazine|newspaper|game|comic|poem|"
+    "soundtrack|painting|documentary|programme|program|show|episode|ballet|journal|anthology|memoir|manga",
+    "place": "city|town|village|municipality|county|district|province|state|country|river|lake|mountain|island|region|commune|"
+    "suburb|neighbou?rhood|capital|township|hamlet|settlement|territory|borough|parish|peninsula|sea|valley|republic|kingdom",
+    "group": "company|band|university|college|school|organi[sz]ation|team|club|party|agency|label|group|institute|corporation|"
+    "studio|league|association|orchestra|brand|manufacturer|airline|network|publisher|duo|academy|chain|firm|church|union",
+    "person": "actor|actress|singer|songwriter|musician|writer|author|poet|novelist|director|producer|screenwriter|composer|"
+    "politician|player|footballer|coach|painter|artist|journalist|lawyer|judge|engineer|scientist|physicist|mathematician|"
+    "businessman|businesswoman|entrepreneur|soldier|officer|general|king|queen|prince|princess|emperor|duke|count|nobleman|"
+    "noblewoman|bishop|priest|boxer|wrestler|cricketer|driver|model|comedian|presenter|filmmaker|dancer|conductor|rapper|"
+    "historian|philosopher|architect|photographer|athlete|swimmer|cyclist|activist|explorer|president|minister|governor",
+}  # fmt: skip
+_IS_A = re.compile(r"\b(?:is|was|are|were)\b(?P<what>[^.;]{0,160})", re.IGNORECASE)
+_NOUN = re.compile("|".join(rf"(?P<{s}>\b(?:{nouns})s?\b)" for s, nouns in _NOUNS.items()))
+_BORN = re.compile(r"\(.{0,60}?\b(?:born|\d{4} ?[-–—])", re.IGNORECASE)
+_IN_A_PLACE = re.compile(
+    rf"\b(?:born (?:and raised )?in|died in|located in|lies in|based in|(?:city|town|village|capital) of"
+    rf"|(?:city|town|village|municipality|county|district) in) ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)"
+)
+_OF_RELATIONS: dict[Sort, str] = {
+    "person": "director|author|screenwriter|producer|composer|performer|spouse|father|mother|child|sibling|cast member"
+    "|presenter|creator|founded by|editor|student of|doctoral advisor",
+    "group": "educated at|employer|record label|publisher|member of political party|member of sports team|manufacturer",
+}  # fmt: skip
+_MONTHS = frozenset(month.title() for month in MONTHS)
+
+
+@lru_cache(maxsize=8192)
+def sort_of(page: Passage) -> Sort | None:
+    """What sort of thing a passage is about, by how its first sentence calls it.
+
+    >>> sort_of(Passage("Dune Rain", ("Dune Rain is a 1954 film by Ors Velt, a poet.",)))
+    'work'
+    """
+    first = page.sentences[0] if page.sentences else ""
+    called = _IS_A.search(first)
+    noun = _NOUN.search(called["what"]) if called else None
+    if noun is None:
+        return "person" if _BORN.search(first) else None
+    found: Sort = noun.lastgroup  # type: ignore[assignment]
+    return found
+
+
+def sort_of_tail(relation: str) -> Sort | None:
+    """What sort of thing a relation leads to, where it leads to one alone.
+
+    >>> sort_of_tail("director"), sort_of_tail("place of birth"), sort_of_tail("part of")
+    ('person', 'place', None)
+    """
+    if relation in RELATIONS and RELATIONS[relation].kind == "place":
+        return "place"
+    return next((s for s, names in _OF_RELATIONS.items() if relation in names.split("|")), None)
+
+
+def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
+    """What sort of thing a name means: that of the passage about it, or where someone was born."""
+    wanted = normal_name(name)
+    for page in pages:
+        if normal_name(page.title) == wanted:
+            return sort_of(page)
+        if any(normal_name(found[1]) == wanted for found in _IN_A_PLACE.finditer(page.text)):
+            return "place"
+    return None
+
+
+def of_sort(sort: Sort, pages: Iterable[Passage]) -> Iterator[str]:
+    """Names of a sort: subjects of passages, and places that they name as such."""
+    pages = list(pages)
+    for page in pages:
+        if sort_of(page) == sort:
+            yield without_qualifier(page.title)
+    if sort == "place":
+        for page in pages:
+            for found in _IN_A_PLACE.finditer(page.text):
+                if found[1].split()[0] not in _MONTHS:
+                    yield found[1]
