@@ -11,10 +11,29 @@ from builders.steps.sorts import of_sort, sort_of_name, sort_of_tail
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.language.relations import RELATIONS, same_nation
 from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
-from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question
 
 _MOST = 6
+_DEMONYMS = dict(
+    pair.strip().split(" of ")
+    for pair in """
+    American of United States, Argentine of Argentina, Australian of Australia, Austrian of Austria,
+    Belgian of Belgium, Brazilian of Brazil, British of United Kingdom, Bulgarian of Bulgaria,
+    Canadian of Canada, Chilean of Chile, Chinese of China, Colombian of Colombia, Croatian of Croatia,
+    Cuban of Cuba, Czech of Czech Republic, Danish of Denmark, Dutch of Netherlands, Egyptian of Egypt,
+    English of England, Estonian of Estonia, Ethiopian of Ethiopia, Finnish of Finland,
+    French of France, German of Germany, Greek of Greece, Hungarian of Hungary, Icelandic of Iceland,
+    Indian of India, Indonesian of Indonesia, Iranian of Iran, Irish of Ireland, Israeli of Israel,
+    Italian of Italy, Japanese of Japan, Kenyan of Kenya, Korean of South Korea, Latvian of Latvia,
+    Mexican of Mexico, Moroccan of Morocco, Nigerian of Nigeria, Norwegian of Norway,
+    Pakistani of Pakistan, Peruvian of Peru, Polish of Poland, Portuguese of Portugal,
+    Romanian of Romania, Russian of Russia, Scottish of Scotland, Serbian of Serbia,
+    Slovak of Slovakia, Slovenian of Slovenia, Spanish of Spain, Swedish of Sweden,
+    Swiss of Switzerland, Thai of Thailand, Turkish of Turkey, Ukrainian of Ukraine,
+    Ugandan of Uganda, Uruguayan of Uruguay, Vietnamese of Vietnam, Welsh of Wales
+    """.split(",")
+)
+"""What people of a nation are called, and the nation; enough of them to confuse one with another."""
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
@@ -30,7 +49,7 @@ def wrong_values(
     kind = relation.kind if relation and item.sentence is None else ""
     if as_date(value):
         found = list(_dates(question, value))
-    elif kind == "nation" or _is_demonym(value):
+    elif kind == "nation" or value in _DEMONYMS:
         found = list(_nations(value, choice))
     elif as_number(value) is not None and len(value.split()) <= 2:
         found = list(_numbers(value))
@@ -88,25 +107,15 @@ def _shape(written: str) -> str:
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", written))
 
 
-def _is_demonym(value: str) -> bool:
-    return any(value.lower() in words for words in load("nations").values())
-
-
 def _nations(value: str, choice: int) -> Iterator[str]:
     """Nations in the form of the value, that begin as it does as far as an article goes."""
-    forms = load("nations")
-    demonym = _is_demonym(value)
-    nations = sorted(nation for nation in forms if forms[nation] or not demonym)
-    vowel = bool(_VOWEL.match(value))
-    found = 0
+    vowel, form = bool(_VOWEL.match(value)), value in _DEMONYMS
+    nations = list(_DEMONYMS.items())
     for n in range(len(nations)):
-        nation = nations[(choice + 37 * n) % len(nations)]
-        written = str(forms[nation][0] if demonym else nation).title()
-        if not same_nation(nation, value.lower()) and bool(_VOWEL.match(written)) == vowel:
+        demonym, nation = nations[(choice + 37 * n) % len(nations)]
+        written = demonym if form else nation
+        if not same_nation(nation.lower(), value.lower()) and bool(_VOWEL.match(written)) == vowel:
             yield written
-            found += 1
-        if found == _MOST:
-            return
 
 
 def _numbers(value: str) -> Iterator[str]:

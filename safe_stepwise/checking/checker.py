@@ -18,7 +18,7 @@ from safe_stepwise.checking.step_reading import Reading, has_value, read_step
 from safe_stepwise.checking.wordings import choice_for, guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import has_words, words_of
+from safe_stepwise.language.text import as_date, as_number, has_words, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -183,12 +183,24 @@ class Checker:
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.done]
+        if not waiting and (extra := self._unheld(case)):
+            return extra
         if waiting:
             first = self.plan.items[self.next_item(case.done) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
             told = {"entity": entity, "passage": item.passage}
             return self._about(first, case, "Premature Attribution", "premature", **told)
         return self._sound(case, "sound_fact", place, **self._told(case, item))
+
+    def _unheld(self, case: _Case) -> Feedback | None:
+        """A date or number that a step adds to a fact, and that stands nowhere."""
+        known = self.claims.known(case.previous)
+        for value in case.reading.values if case.reading.cited else ():
+            exact = as_date(value) is not None or as_number(value) is not None
+            if exact and not has_value(known, value) and not self.claims.held(value):
+                told = {"claimed": value, "passage": case.reading.cited[0]}
+                return self._feedback(case, "Unsupported", "absent", **told)
+        return None
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
@@ -216,7 +228,8 @@ class Checker:
         """Words about the work: they cite nothing and hold nothing of the passages that is new."""
         reading, known = case.reading, self.claims.known(case.previous)
         new = [v for v in reading.values if not has_value(known, v)]
-        if reading.denies or reading.cited or any(self.claims.held(value) for value in new):
+        tells = reading.cited and not reading.announces
+        if reading.denies or tells or any(self.claims.held(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and entities and not reading.announces:

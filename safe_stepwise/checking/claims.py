@@ -31,6 +31,8 @@ _SAME_QUESTION = 0.8
 """Share of a hop's content words that a quoted question must have to be that hop's."""
 _OF_THE_SENTENCE = 0.7
 """Share of a claim's content words that have to be the sentence's, if it is to state that one."""
+_LEAST_OF_A_QUOTE = 4
+"""Content words that a sentence has besides the value for a step to be known as quoting it."""
 _TOKENS_OF_A_QUOTE = 0.6
 """Share of a sentence's words that a step has to hold to be taken as quoting it."""
 
@@ -128,6 +130,8 @@ class Claims:
         others = [v for v in reading.values if not _is_end(v, triple)]
         if not others or reading.mentions(triple.tail):
             return None
+        if altered := self._altered_quote(reading, item):
+            return altered
         if triple.relation in RELATIONS:
             return self._misstated(reading, triple, others)
         if reading.cited and item.passage not in reading.cited:
@@ -156,6 +160,26 @@ class Claims:
             return None
         if self.quoted_share(reading, item) < MOST_OF_A_QUOTE:
             return None
+        return next((v for v in reading.values if not has_value(page, v)), None)
+
+    def source_of(self, item: Item) -> str | None:
+        """The sentence that states an item, where one is known to."""
+        triple, place = item.triples[0], item.sentence
+        if place is None:
+            found = self.graph.find(triple.head, triple.relation, triple.tail)
+            place = next((t.sentence for t in found if t.passage == triple.passage), None)
+        sentences = item.page(self.passages).sentences
+        return sentences[place] if place is not None and place < len(sentences) else None
+
+    def _altered_quote(self, reading: Reading, item: Item) -> str | None:
+        """What stands in the place of a fact's value in the sentence that states it."""
+        source, value = self.source_of(item), item.triples[0].tail
+        if source is None or reading.denies or (reading.cited and item.passage not in reading.cited):
+            return None
+        rest = content_words(source) - content_words(value)
+        if len(rest) < _LEAST_OF_A_QUOTE or coverage(rest, reading.claim) < MOST_OF_A_QUOTE:
+            return None
+        page = item.page(self.passages)
         return next((v for v in reading.values if not has_value(page, v)), None)
 
     def _only_said(self, reading: Reading, claim: Triple) -> bool:

@@ -28,6 +28,16 @@ _CLAUSE = re.compile(
 _THOUGH = re.compile(
     r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
 )
+_QUOTING = re.compile(
+    r"(?<=: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)[^“”]{20,}$"
+)
+"""A passage's own words behind a colon: what they deny is not what the step does."""
+_GOAL = re.compile(
+    r"^(?:(?:next|now|then|here|first)[, ]+)?(?:to (?:find|establish|learn|settle|determine|know|see|get)"
+    r"|looking for|in search of|for|searching for|we (?:are after|need|want|still need)|what (?:we need|is wanted|remains|is needed)"
+    r"|i (?:am looking|look|need|want|am after)|the (?:question needs|next thing|task)|let us|it is time to)\b",
+    re.IGNORECASE,
+)
 _LONGEST_REMARK = 14
 """Words of a remark that a passage is silent; a longer one says more than that."""
 _SHORTEST_CLAIM = 3
@@ -36,7 +46,7 @@ _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
-    r"|\b(?:silent|missing|absent|omits?|lacks?|fails?)\b",
+    r"|\b(?:silent(?! (?:[\w-]+ ){0,2}(?:film|movie|comedy|drama|era|short))|missing|absent|omits?|lacks?|fails?)\b",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
@@ -51,7 +61,7 @@ _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b"
 _UNKNOWN = re.compile(
     r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
     r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
-    r"|\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?(?<!find )(?<!work )(?<!figure )\bout\b"
+    r"|\b(?:left|leaves?)\b[^.]{0,60}?\bout\b"
     r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?"
     r"(?:lacks?|omits?|leaves (?:out|open))\b|\bin vain\b|\bleft open by\b",
     re.IGNORECASE,
@@ -132,15 +142,16 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    text = _without_silences(text)
+    text = _without_goal(_without_silences(text))
+    denies = _denies(text)
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
     steps = " ".join(_STEP_LIST.findall(text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
-    claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
+    claim = _CITED.sub("the text", _STEP_MARK.sub("", text if denies else _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
     announces = bool(_NOT_ASSERTED.search(_own_words(claim)))
-    return Reading(claim, cited, refers, page, read(page), _denies(text), announces)
+    return Reading(claim, cited, refers, page, read(page), denies, announces)
 
 
 def _denies(text: str) -> bool:
@@ -149,7 +160,7 @@ def _denies(text: str) -> bool:
     >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
     (True, False)
     """
-    own = _own_words(text)
+    own = _own_words(_QUOTING.sub("", text))
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own) or lacks)
 
@@ -175,6 +186,21 @@ def _without_silences(text: str) -> str:
         if not remark or elsewhere & set(_CITED.findall(clause)):
             kept += (parts[2 * number - 1] if kept and number else "") + clause
     return kept if kept.endswith((".", "”", "?", "!")) else f"{kept}."
+
+
+def _without_goal(text: str) -> str:
+    """A step without what it says that it is for, where it goes on to read something.
+
+    >>> _without_goal("To find who led Oru, I turn to Passage 2: Passage 2 says that Vel did.")
+    'Passage 2 says that Vel did.'
+    """
+    if not _GOAL.match(text):
+        return text
+    for cut in re.finditer(r"[:;] (?=[^“”]*(?:“[^”]*”[^“”]*)*$)", text):
+        rest = text[cut.end() :]
+        if _CITED.search(rest) and not _NOT_ASSERTED.search(_own_words(rest)):
+            return rest
+    return text
 
 
 def _own_words(text: str) -> str:
