@@ -1,4 +1,4 @@
-"""Errors put into ideal trajectories: every type, tried at every position (SAFE v1, section 3.3).
+"""Errors put into ideal trajectories, of every type (SAFE v1, section 3.3).
 
 What `proposals` gives in the place of an ideal step is kept only if the checker finds exactly the
 error that was meant in it, which also settles that no type comes before it in the order of checks.
@@ -24,7 +24,7 @@ TRIES = 4
 def inject(
     injector: Injector, ideal: Sequence[Step], teacher: str
 ) -> tuple[list[StepRow], list[Refused]]:
-    """Rows with one error each, for every type and position where one can be made.
+    """Rows with one error each, for every type at one of the positions where it can stand.
 
     ``ideal`` is a trajectory that the checker passes. What the checker does not confirm is refused,
     with what it says instead.
@@ -33,13 +33,14 @@ def inject(
     refused: list[Refused] = []
     home, q = injector.source.context, injector.question
     for error_type in ERROR_TYPES:
-        for position in range(1, len(ideal) + 1):
+        for position in injector.positions(error_type.name, len(ideal)):
             proposals = injector.propose(error_type.name, position)
             made = _confirmed(home, ideal, proposals, error_type.name, position)
             previous = tuple(ideal[: position - 1])
             if isinstance(made, _Confirmed):
                 rows.append(made.row(previous, teacher))
-            elif made.reason:
+                break
+            if made.reason:
                 where = (q.benchmark, q.id, error_type.name, position)
                 refused.append(Refused(*where, made.reason, made.text))
     return rows, refused

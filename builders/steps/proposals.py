@@ -71,6 +71,10 @@ class Injector:
         self._seed = f"{seed} {claims.question.id}"
         self.writer = Writer(claims, self._seed, unseen=source.checker.unseen)
 
+    def positions(self, error_type: str, steps: int) -> list[int]:
+        """The positions of a trajectory (from 1) in an order drawn for an error type."""
+        return self._shuffled(range(1, steps + 1), 0, error_type)
+
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Steps meant to have an error of that type at a position (from 1)."""
         if error_type == "Wrong Conclusion":  # another answer, or one before any is reached
