@@ -19,9 +19,13 @@ class TrajectoryError(Exception):
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     """The checker's verdict on each step: all ``Correct``.
 
-    Raises TrajectoryError for a step that breaks the grammar, that the checker finds fault with or
-    can't pass, and for an answer that is not an exact match.
+    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that
+    breaks the grammar, that the checker finds fault with or can't pass, and for an answer that is
+    not an exact match.
     """
+    for item in checker.claims.facts:
+        if not checker.claims.is_grounded(item):
+            raise TrajectoryError(f"a fact that its passage does not state: {item.triples[0]}")
     verdicts = []
     for number, step in enumerate(steps):
         _well_formed(step)

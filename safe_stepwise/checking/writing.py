@@ -102,7 +102,7 @@ class Writer:
 
     def said(self, item: Item, seed: str) -> dict[str, str]:
         """What a fact says: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
-        place = self.place_of(item)
+        place = self.claims.place_of(item)
         twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
         own = item.sentence is None and twice == statements.is_free(item.triples[0])
         if place is None or own:
@@ -125,14 +125,6 @@ class Writer:
             return self.put("quotation", seed, sentence=told, **around)
         title = without_qualifier(page.title)
         return self.put("quotation_about", seed, sentence=told, title=title, **around)
-
-    def place_of(self, item: Item) -> int | None:
-        """The sentence (from 0) that states a fact, where the graph knows it."""
-        if item.sentence is not None:
-            return item.sentence
-        triple = item.triples[0]
-        found = self.claims.graph.find(triple.head, triple.relation, triple.tail)
-        return next((t.sentence for t in found if t.passage == triple.passage), None)
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
         """What may stand around a fact: what is sought, a step before, a passage that is silent."""
