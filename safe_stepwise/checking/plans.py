@@ -158,17 +158,24 @@ def _told(question: Question) -> tuple[Item, ...]:
 def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
-    What is led to comes after what leads there, and the answer last where there is a choice.
+    What is led to comes after what leads there, and the answer last where there is a choice; where
+    one sentence alone has an answer that no passage is about, it comes last in any case.
     """
     asked = words_of(question.question)
     answer = normal_name(question.answer)
     waiting = sorted(items, key=lambda item: answer in map(normal_name, item.ends))
+    titles = {normal_name(page.title) for _, page in question.gold}
+    telling = [item for item in waiting if answer in map(normal_name, item.ends)]
+    last = telling[0] if len(telling) == 1 and answer not in titles else None
     placed: list[Item] = []
     while waiting:
-        ready = [item for item in waiting if not _leading(item, waiting, asked)]
-        item = (ready or waiting)[0]
+        leaders = [item for item in waiting if item is not last] or waiting
+        ready = [item for item in leaders if not _leading(item, leaders, asked)]
+        item = (ready or leaders)[0]
         waiting.remove(item)
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
+        if item is last and not uses:
+            uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)
 
