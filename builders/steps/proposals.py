@@ -220,7 +220,7 @@ class Injector:
     def _otherwise(self, item: Item, value: str, other: str, position: int) -> _Draft:
         """A fact with another value, worded as it is with its own."""
         said = self._told(item, position)
-        if "claim" in said.values:
+        if "sentence" not in said.values or (self.words and item.sentence is None):
             triples = [Triple(t.head, t.relation, other) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(said, way="other_value", values={**said.values, "claim": claim})

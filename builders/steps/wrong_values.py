@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from builders.steps.sorts import of_sort, sort_of_name, sort_of_tail
 from safe_stepwise.checking.plans import Item
+from safe_stepwise.checking.step_reading import has_value
 from safe_stepwise.language.relations import RELATIONS, same_nation
 from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
 from safe_stepwise.records import Passage, Question
@@ -57,6 +58,9 @@ def wrong_values(
         found = list(_names(question, item, value, others))
     words = set(normal_name(value).split())
     known = {normal_name(name) for name in item.ends}
+    if item.sentence is not None:  # what the passage names elsewhere could be no altered quotation
+        page = item.page(question.passages)
+        found = [v for v in found if not has_value(page, v)]
     other = [
         v
         for v in dict.fromkeys(found)

@@ -128,6 +128,8 @@ class Claims:
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """What a step gives in the place of an item's value, where the text has another one."""
         triple = item.triples[0]
+        if item.passage not in reading.cited and self._is_read_elsewhere(reading):
+            return None
         if item.sentence is not None:
             return self._altered(reading, item)
         others = [v for v in reading.values if not _is_end(v, triple)]
@@ -146,6 +148,15 @@ class Claims:
         relation = content_words(triple.relation)
         about = reading.mentions(triple.head) and relation <= reading.words
         return others[-1] if about else None
+
+    def _is_read_elsewhere(self, reading: Reading) -> bool:
+        """Whether a claim is a sentence of the passage that it cites."""
+        pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
+        return any(
+            coverage(reading.words, f"{page.title} {page.text}") >= IN_ONE_SENTENCE
+            and all(has_value(page, name) for name in reading.values)
+            for page in pages
+        )
 
     def _misstated(self, reading: Reading, triple: Triple, others: Sequence[str]) -> str | None:
         """The value that a step states in the place of a triple's, and that no passage does."""

@@ -38,6 +38,7 @@ _GOAL = re.compile(
     r"|i (?:am looking|look|need|want|am after)|the (?:question needs|next thing|task)|let us|it is time to)\b",
     re.IGNORECASE,
 )
+_POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
 _LONGEST_REMARK = 14
 """Words of a remark that a passage is silent; a longer one says more than that."""
 _SHORTEST_CLAIM = 3
@@ -142,10 +143,10 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    text = _without_goal(_without_silences(text))
+    text, lead = _without_lead(_without_goal(_without_silences(text)))
     denies = _denies(text)
-    cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
-    steps = " ".join(_STEP_LIST.findall(text))
+    cited = tuple(dict.fromkeys(map(int, _CITED.findall(lead + text))))
+    steps = " ".join(_STEP_LIST.findall(lead + text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
     claim = _CITED.sub("the text", _STEP_MARK.sub("", text if denies else _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
@@ -203,6 +204,21 @@ def _without_goal(text: str) -> str:
     return text
 
 
+def _without_lead(text: str) -> tuple[str, str]:
+    """A step without a first sentence that says no more than where something stands, and that one.
+
+    >>> _without_lead("Passage 9 is clear on this point. Ana Vorr was born in Oru.")
+    ('Ana Vorr was born in Oru.', 'Passage 9 is clear on this point. ')
+    """
+    lead = _POINTER.match(text)
+    if lead is None or len(text[lead.end() :].split()) < _SHORTEST_CLAIM or _denies(lead[0]):
+        return text, ""
+    named = _STEP_LIST.sub("", _CITED.sub("", lead[0][1:]))
+    if named == lead[0][1:] or re.search(r"[A-Z\d]", re.sub(r"\bI\b", "", named)):
+        return text, ""
+    return text[lead.end() :], lead[0]
+
+
 def _own_words(text: str) -> str:
     """A text without what it quotes and without names within a sentence, titles in quotes or not.
 
@@ -257,6 +273,10 @@ def has_value(page: Passage, value: str) -> bool:
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
     """
+    date = as_date(value)
+    if date and date.year:
+        given = dates_in(read(page).clean)
+        return any(found.year and found.agrees(date) for found in given)
     whole = first_mention(read(page), value) is not None
     return whole or _squeezed(value) in _squeezed(f"{page.title} {page.text}")
 
