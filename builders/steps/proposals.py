@@ -409,7 +409,11 @@ class Injector:
             used = {
                 fact.sentence for fact in self.question.supporting_facts if fact.title == page.title
             }
-            free = [n for n in range(len(page.sentences)) if n not in used or not gold]
+            facts = [item for item in self.claims.facts if item.passage == number]
+            used |= {self.claims.place_of(item) for item in facts}
+            values = [self.claims.value_of(item) for item in facts]
+            free = [n for n, said in enumerate(page.sentences)
+                    if not gold or (n not in used and not any(v in said for v in values))]  # fmt: skip
             options = [n for n in free if 20 <= len(page.sentences[n]) <= 240]
             for n in options[:1] if not gold else options:
                 said = told(page, n, "")

@@ -274,7 +274,7 @@ def has_value(page: Passage, value: str) -> bool:
     True
     """
     date = as_date(value)
-    if date and date.year:
+    if date and date.month:
         given = dates_in(read(page).clean)
         return any(found.year and found.agrees(date) for found in given)
     whole = first_mention(read(page), value) is not None
