@@ -261,9 +261,15 @@ class Claims:
         needed = [item for item in self.facts if item.passage == number]
         if not needed:
             return True
-        best = max(coverage(reading.words, f"{page.title} {s}") for s in page.sentences)
+        shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
         told = any(reading.mentions(self.value_of(item)) for item in needed)
-        return best >= IN_ONE_SENTENCE and not told
+        # What a supporting sentence says besides may be needed, though the plan needs another part.
+        supporting = any(
+            fact.title == page.title and shares[fact.sentence] >= IN_ONE_SENTENCE
+            for fact in self.question.supporting_facts
+            if fact.sentence < len(shares)
+        )
+        return max(shares) >= IN_ONE_SENTENCE and not told and not supporting
 
     def _says_beside(self, reading: Reading, number: int) -> bool:
         """Whether a claim states what the graph has of a passage and the plan does not need."""

@@ -109,6 +109,16 @@ def concludes(reading: Reading) -> bool:
     return bool(_conclusion(reading.claim))
 
 
+def names_answer(reading: Reading) -> bool:
+    """Whether a step says that something is the answer, be it yes or no.
+
+    >>> names_answer(read_step("It is Oru that is asked for.")), names_answer(read_step("So no."))
+    (False, True)
+    """
+    clause = _conclusion(reading.claim)
+    return bool(clause and (_YES_NO.search(clause) or read_step(clause).values))
+
+
 def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]) -> Drawn:
     """What a step concludes about the question. ``others`` are names that it could mistake.
 
