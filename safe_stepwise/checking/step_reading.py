@@ -1,9 +1,11 @@
 """What a reasoning step says: which passages it cites, which facts it states, what it denies."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
@@ -21,23 +23,25 @@ _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bS
 _SUFFIX = re.compile(
     r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
 )
-_CLAUSE = re.compile(
-    r"(; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP]))(?=[^“”]*(?:“[^”]*”[^“”]*)*$)"
-)
+_CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
 """What parts two clauses, unless a quotation is open."""
 _THOUGH = re.compile(
     r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
 )
 _QUOTING = re.compile(
-    r"(?<=: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)[^“”]{20,}$"
-)
+    r"(\bpassages? \d+\b[^:“”]{0,60}: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)"
+    r"[^“”]{20,}$", re.IGNORECASE
+)  # fmt: skip
 """A passage's own words behind a colon: what they deny is not what the step does."""
 _GOAL = re.compile(
     r"^(?:(?:next|now|then|here|first)[, ]+)?(?:to (?:find|establish|learn|settle|determine|know|see|get)"
-    r"|looking for|in search of|for|searching for|we (?:are after|need|want|still need)|what (?:we need|is wanted|remains|is needed)"
+    r"|looking for|in search of|for (?:the|what|wh[eo]\w*|how)|searching for|we (?:are after|need|want|still need)|what (?:we need|is wanted|remains|is needed)"
     r"|i (?:am looking|look|need|want|am after)|the (?:question needs|next thing|task)|let us|it is time to)\b",
     re.IGNORECASE,
 )
+_GOAL_ENDS = re.compile("[:;] ")
+_LEADS_TRIED = 3
+"""Ends of clauses at which a goal may be over."""
 _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
 _LONGEST_REMARK = 14
 """Words of a remark that a passage is silent; a longer one says more than that."""
@@ -143,8 +147,9 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    text, lead = _without_lead(_without_goal(_without_silences(text)))
+    text = _without_goal(_without_silences(text))
     denies = _denies(text)
+    text, lead = _without_lead(text)
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(lead + text))))
     steps = " ".join(_STEP_LIST.findall(lead + text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
@@ -161,7 +166,8 @@ def _denies(text: str) -> bool:
     >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
     (True, False)
     """
-    own = _own_words(_QUOTING.sub("", text))
+    quoting = _QUOTING.search(text)
+    own = _own_words(text[: quoting.end(1)] if quoting else text)
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own) or lacks)
 
@@ -174,7 +180,7 @@ def _without_silences(text: str) -> str:
     >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
-    parts = _CLAUSE.split(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
+    parts = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
     clauses = parts[::2]
     silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK
               for c in clauses]  # fmt: skip
@@ -185,8 +191,27 @@ def _without_silences(text: str) -> str:
     kept = ""
     for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
         if not remark or elsewhere & set(_CITED.findall(clause)):
-            kept += (parts[2 * number - 1] if kept and number else "") + clause
+            kept += (parts[2 * number - 1] if kept else "") + clause
     return kept if kept.endswith((".", "”", "?", "!")) else f"{kept}."
+
+
+def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Where a pattern is found, but for within “…”."""
+    quoted = [found.span() for found in _QUOTED.finditer(text) if found[0].endswith("”")]
+    starts = [start for start, _ in quoted]
+    for found in pattern.finditer(text):
+        before = bisect_right(starts, found.start()) - 1
+        if before < 0 or found.start() >= quoted[before][1]:
+            yield found
+
+
+def _parted(text: str) -> list[str]:
+    """Clauses of a text, and between each two what parts them."""
+    parts, end = [], 0
+    for cut in _outside_quotes(_CLAUSE, text):
+        parts += [text[end : cut.start()], cut[0]]
+        end = cut.end()
+    return [*parts, text[end:]]
 
 
 def _without_goal(text: str) -> str:
@@ -197,7 +222,7 @@ def _without_goal(text: str) -> str:
     """
     if not _GOAL.match(text):
         return text
-    for cut in re.finditer(r"[:;] (?=[^“”]*(?:“[^”]*”[^“”]*)*$)", text):
+    for cut in islice(_outside_quotes(_GOAL_ENDS, text), _LEADS_TRIED):
         rest = text[cut.end() :]
         if _CITED.search(rest) and not _NOT_ASSERTED.search(_own_words(rest)):
             return rest
@@ -213,8 +238,8 @@ def _without_lead(text: str) -> tuple[str, str]:
     lead = _POINTER.match(text)
     if lead is None or len(text[lead.end() :].split()) < _SHORTEST_CLAIM or _denies(lead[0]):
         return text, ""
-    named = _STEP_LIST.sub("", _CITED.sub("", lead[0][1:]))
-    if named == lead[0][1:] or re.search(r"[A-Z\d]", re.sub(r"\bI\b", "", named)):
+    named = _STEP_LIST.sub("", _CITED.sub("", lead[0]))
+    if named == lead[0] or re.search(r"[A-Z\d]", re.sub(r"\bI\b|^\w", "", named)):
         return text, ""
     return text[lead.end() :], lead[0]
 
