@@ -101,6 +101,8 @@ class Injector:
     def _put(self, draft: _Draft, error_type: str, position: int) -> str:
         values, seed = draft.values, f"{error_type} {position} {draft.way}"
         item = self._item(position)
+        if "text" in values:
+            return str(values["text"])
         if "claim" in values:
             return self.writer.claim(values["claim"], values["n"], item, position, seed)
         if "sentence" in values:
@@ -321,7 +323,7 @@ class Injector:
         if derived is None:
             if position > 1 and self.words is None:
                 steps = steps_named(list(range(1, position)))
-                way = "wrong_end" if self.plan.kind == "sequential" else "wrong_result"
+                way = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
                 yield _Draft(way, "Logical", {"steps": steps, "answer": self._plain_answer})
             return
         steps = steps_named([use + 1 for use in item.uses])
@@ -332,25 +334,28 @@ class Injector:
             yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})
             return
         wrong = self._wrong_answers(position)
+        if self.words is None and self.plan.kind != "sequential":
+            for answer in wrong:
+                said = self.writer.comparison(item, answer, f"{position} wrong")
+                yield _Draft("wrong_result", "Logical", {"text": said})
+            return
         if wrong and self._choice(position, "order") % 2:
-            yield from self._false_order(steps, wrong[0], position)
+            yield from self._false_order(steps, wrong[0])
         way = "wrong_result"
         if self.plan.kind == "sequential":
             way, steps = "wrong_end", steps_named([n + 1 for n in self.plan.facts])
         for answer in wrong:
             yield _Draft(way, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
-    def _false_order(self, steps: str, wrong: str, position: int) -> Iterator[_Draft]:
+    def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Both values rightly named, their order turned, and the wrong side for an answer."""
         order, sides = _ORDERS.get(self.plan.operation or ""), self.plan.sides
         if order is None or len(sides) != 2 or self.plan.kind == "calculated comparison":
             return
         for ours, other in (sides, sides[::-1]):
             if normal_name(ours.entity) == normal_name(wrong):
-                said = {"steps": steps, "a": ours.values[0], "b": other.values[0], "answer": wrong}
-                kind, seed = f"outcome_{self.plan.operation}", f"{position} order"
-                outcome = self.writer.put(kind, seed, a=said["a"], b=said["b"])
-                yield _Draft("false_order", "Logical", {**said, "order": order, "outcome": outcome})
+                said = {"steps": steps, "a": ours.values[0], "b": other.values[0]}
+                yield _Draft("false_order", "Logical", {**said, "order": order, "answer": wrong})
                 return
 
     def _answers(self, position: int) -> list[str]:
@@ -440,7 +445,6 @@ _PHRASES = {
     "nothing_about": "denial",
     "wrong_end": "conclusion",
     "wrong_result": "comparison",
-    "false_order": "comparison",
     "false_count": "lifespan",
 }
 """The kind of phrase that words a way of going wrong, if it has another name."""

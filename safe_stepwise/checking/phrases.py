@@ -28,6 +28,8 @@ def phrase(kind: str, seed: str, *, unseen: bool = False, **values: object) -> s
     """
     half = "unseen" if unseen else "seen"
     values["later" if values.get("k") else "first"] = ""
+    if " and " in str(values.get("steps")):
+        values["several"] = ""
     text = _drawn(kind, half, seed, {k: str(v) for k, v in values.items() if v is not None})
     return text[:1].upper() + text[1:]
 

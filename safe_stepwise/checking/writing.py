@@ -19,7 +19,7 @@ from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.graphs.comparisons import Side, compare
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import without_qualifier
+from safe_stepwise.language.text import normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -81,7 +81,7 @@ class Writer:
         if self.plan.kind == "sequential":
             facts = steps_named([n + 1 for n in self.plan.facts])
             return self.put("conclusion", seed, steps=facts, answer=self.question.answer)
-        return self._comparison(item, steps, seed)
+        return self.comparison(item, self.question.answer, seed)
 
     def put(self, kind: str, seed: str, **values: object) -> str:
         """A wording of a kind of step."""
@@ -149,20 +149,39 @@ class Writer:
 
     # ------------------------------------------------------------------------------- comparisons
 
-    def _comparison(self, item: Item, steps: str, seed: str) -> str:
-        plan, answer = self.plan, self.question.answer
+    def comparison(self, item: Item, answer: str, seed: str) -> str:
+        """What comes of a comparison, with what is compared: of its answer, or of a wrong one."""
         uses = [use + 1 for use in item.uses][-2:]
-        values = [self._compared(side, n) for side, n in zip(plan.sides, uses, strict=False)]
-        if plan.operation is None or len(plan.sides) != 2 or len(values) != 2:
-            return self.put("comparison", seed, steps=steps, answer=answer)
-        outcome: str = plan.operation
+        steps = steps_named([use + 1 for use in item.uses])
+        told = {"steps": steps, "answer": answer}
+        sides, operation = self.plan.sides, self.plan.operation
+        if operation is None or len(sides) != 2 or len(uses) != 2:
+            subjects = [f"{self._subject(use - 1)} (Step {use})" for use in uses]
+            if len(subjects) == 2 and subjects[0] != subjects[1]:
+                return self.put("comparison_open", seed, **told, a=subjects[0], b=subjects[1])
+            return self.put("comparison", seed, **told)
+        values = [self._compared(side, n) for side, n in zip(sides, uses, strict=True)]
+        outcome: str = operation
         if outcome == "same" and answer.lower() == "no":
             outcome = "different"
-        elif outcome in ("earliest", "latest", "longest", "most", "fewest"):
-            first = compare(plan.operation, plan.sides) == plan.sides[0].entity
-            values = values if first else values[::-1]
+        elif outcome not in ("same", "different") and self._is_second(answer):
+            values.reverse()
         said = self.put(f"outcome_{outcome}", seed, a=values[0], b=values[1])
-        return self.put("comparison", seed, steps=steps, answer=answer, outcome=said)
+        return self.put("comparison", seed, **told, outcome=said)
+
+    def _is_second(self, answer: str) -> bool:
+        """Whether an answer means the second of two sides."""
+        sides, right = self.plan.sides, normal_name(answer) == normal_name(self.question.answer)
+        assert self.plan.operation is not None
+        won = compare(self.plan.operation, sides) if right else answer
+        return normal_name(won or "") == normal_name(sides[1].entity)
+
+    def _subject(self, place: int) -> str:
+        """What a fact of the plan is about."""
+        item = self.plan.items[place]
+        if item.sentence is None and item.triples:
+            return without_qualifier(item.triples[0].head)
+        return without_qualifier(item.page(self.question.passages).title)
 
     def _compared(self, side: Side, step: int) -> str:
         if side.since:
