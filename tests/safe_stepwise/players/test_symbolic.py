@@ -61,7 +61,7 @@ def judgement() -> Request:
         (
             generation(),
             "395d1ce7454cfebe92582615d7fbde752b742c9c2cd1c41292df844974a91172",
-            "Step 2: Passage 2 states that the birthplace of Ors Velt (from Step 1) is Oru. "
+            "Step 2: It is written in Passage 2 that the birthplace of Ors Velt is Oru. "
             "(Attribution)",
         ),
         (
