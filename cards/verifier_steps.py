@@ -48,6 +48,9 @@ def files(
         record=statistics,
         types=types,
         shown=shown,
+        share=_share,
+        tried=[probe for probe in statistics["probes"] if probe["score"] is not None],
+        above=above(statistics["probes"]),
         audit=audit,
     )
     return {
@@ -64,6 +67,15 @@ def shown(text: str) -> str:
     'a &#60;b&#62;&#10;&#10;&#35; c &#124; &#96;d&#96; &#91;e&#93;&#40;f&#41;'
     """
     return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
+
+
+def above(probes: Sequence[Record]) -> list[Record]:
+    """The probes that reach more than their aim."""
+    return [p for p in probes if p["score"] is not None and p["score"] > p["aim"]]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"
 
 
 def _types(types: Mapping[str, Mapping[str, Mapping[str, int]]]) -> tuple[TypeRow, ...]:

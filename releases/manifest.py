@@ -32,7 +32,7 @@ class Known:
     check_engine: Callable[[str], object]
     """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]
-    """Raises ``UserError`` for rows, questions, ideal, refined and per_benchmark at odds."""
+    """Raises ``UserError`` for rows, questions, ideal, refined and the like at odds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class StepsEntry:
     """None, which only a file of them may have, is all there are."""
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
     """Rows and questions of each; ``{rows: N, questions: N}`` in the file."""
+    rows_per_question: int | None = None
+    """Rows of a question at most; the composition's own limit, if not said."""
     teacher: str = "annotations"
     test_share: float = 0.1
     pool: int | None = None
@@ -75,7 +77,7 @@ class StepsEntry:
     @property
     def composition(self) -> dict[str, Any]:
         """What goes into the set, as far as it is said."""
-        names = ("rows", "questions", "ideal", "per_benchmark")
+        names = ("rows", "questions", "ideal", "per_benchmark", "rows_per_question")
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {**said, "refined": self.refined}
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
 from builders.steps.collect import MAX_LENGTH, StepsBuild
-from builders.steps.composition import Composition
+from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.steps.model import known_maker
 from builders.steps.summary import summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
@@ -40,7 +40,11 @@ def main(arguments: Sequence[str]) -> None:
         verified=options.verified,
         output=options.output,
         composition=Composition(
-            options.rows, options.questions, options.ideal, None if options.refined else 0
+            options.rows,
+            options.questions,
+            options.ideal,
+            None if options.refined else 0,
+            rows_per_question=options.rows_per_question,
         ),
         benchmarks=tuple(one_of(name, BENCHMARKS, "--benchmark") for name in options.benchmark),
         test_share=options.test_share,
@@ -76,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", **COUNT, required=True, help="rows to choose, exactly")
     add("--output", **FOLDER, required=True, help=f"{VERIFIER_STEPS} goes there")
     add("--questions", **COUNT, help="of exactly N questions (default: any)")
+    most = f"at most N rows of a question (default {ROWS_PER_QUESTION})"
+    add("--rows-per-question", **COUNT, default=ROWS_PER_QUESTION, help=most)
     add("--ideal", type=share, default=0.34, metavar="SHARE", help="of correct steps (0.34)")
     add("--test-share", type=share, default=0.1, metavar="SHARE", help="of rows for test (0.1)")
     some = "one of those in --verified; may be repeated (default: all of them)"

@@ -1,14 +1,16 @@
 """What a build of the verifier set read, made, left out and chose: ``statistics/*.json``."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from builders.steps.composition import Composition
 from builders.steps.features import step_row
 from builders.steps.lengths import Lengths
+from builders.steps.probes import Probe, probed
 from builders.steps.rows import StepRow
+from builders.steps.skeletons import COMMONEST, MOST_SHARE, Variety, common_diagnoses, varieties
 from builders.work.parquet import SplitFiles
 from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS
 from safe_stepwise.taxonomy import TAXONOMY, category
@@ -55,11 +57,25 @@ class StepStatistics:
     """By benchmark, then error type, then split."""
     positions: Counts
     """By position, then origin."""
+    per_question: Mapping[str, float]
+    """Rows of a question: their mean, and the most that one has."""
+    wordings: Counts
+    """Test rows by config, then `names.WORDINGS`."""
+    variety: Mapping[str, Variety]
+    """By error type."""
+    most_alike: float
+    """The share of a type's rows that one skeleton should not exceed."""
+    common_diagnoses: Mapping[str, float | None]
+    """How many ``skeletons`` of diagnoses are the commonest, and the ``share`` of rows with one."""
+    probes: Sequence[Probe]
+    """What can be labelled without passages."""
     missing_evidence: Mapping[str, int]
     """Rows of the config of that name by split."""
     trajectories: Counts
     refused: Counts
     kept_out: Counts
+    overlap: Mapping[str, int]
+    """Rows by config that were taken out of test, as their step stands in train verbatim."""
     shortfalls: Counts
     groups: Mapping[str, int]
     """Groups of questions that may not be parted: how many, the questions of the largest."""
@@ -89,7 +105,31 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
         "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
+        "per_question": _per_question(everything),
+        "variety": varieties(everything),
+        "most_alike": MOST_SHARE,
+        "common_diagnoses": {"skeletons": COMMONEST, "share": common_diagnoses(everything)},
+        "probes": probed(everything),
     }
+
+
+def concerns(made: StepStatistics) -> Iterator[str]:
+    """What in a set is not as it should be, a line each: for the one who builds it."""
+    for probe in made.probes:
+        if probe.is_above:
+            yield (
+                f"without its passages {probe.score:.2f} of the set can be labelled ({probe.name}, "
+                f"{probe.measure}), more than {probe.aim:.2f}"
+            )
+    for name, found in made.variety.items():
+        yield from _monotony(f"steps of {name}", found.commonest_step, found.rows)
+        yield from _monotony(f"diagnoses of {name}", found.commonest_diagnosis, found.rows)
+
+
+def _monotony(what: str, share: float | None, rows: int) -> Iterator[str]:
+    # Where a single row is a greater share, nothing can be said.
+    if share is not None and share > MOST_SHARE and rows * MOST_SHARE >= 1:
+        yield f"{share:.1%} of the {what} are worded alike, more than {MOST_SHARE:.0%}"
 
 
 def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
@@ -141,6 +181,12 @@ def _sizes(rows: Sequence[StepRow]) -> dict[str, int]:
 def _by_origin(rows: Sequence[StepRow]) -> dict[str, int]:
     counts = Counter(row.origin for row in rows)
     return {origin: counts[origin] for origin in ORIGINS}
+
+
+def _per_question(rows: Sequence[StepRow]) -> dict[str, float]:
+    counts = Counter((row.question.benchmark, row.question.id) for row in rows)
+    most = max(counts.values(), default=0)
+    return {"mean": round(len(rows) / max(1, len(counts)), 2), "most": most}
 
 
 def _type(row: StepRow) -> str:

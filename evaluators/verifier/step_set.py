@@ -37,7 +37,9 @@ from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import CORRECT
 
 T = TypeVar("T")
-_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS}
+_WORDING = "wording"
+"""A column that sets of before do not have."""
+_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
@@ -61,6 +63,8 @@ class StepCase:
     steps: tuple[Step, ...]
     gold: str
     origin: str
+    wording: str | None = None
+    """One of `names.WORDINGS`, where the set says it."""
 
     @property
     def prefixes(self) -> list[Prefix]:
@@ -117,10 +121,8 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
-    files = split_files(folder, split)
-    cases = [
-        *islice(chain.from_iterable(read_step_rows(file, COLUMNS, _case) for file in files), limit)
-    ]
+    found = chain.from_iterable(map(_cases, split_files(folder, split)))
+    cases = [*islice(found, limit)]
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -182,6 +184,12 @@ def _request(question: Question, steps: tuple[Step, ...], max_tokens: int | None
     return replace(request, sampling=sampling, scene=scene)
 
 
+def _cases(file: Path) -> Iterator[StepCase]:
+    _check(file, COLUMNS)
+    has_wording = _WORDING in pq.read_schema(file).names
+    return read_step_rows(file, (*COLUMNS, _WORDING) if has_wording else COLUMNS, _case)
+
+
 def _case(row: Mapping[str, Any]) -> StepCase:
     question = Question(
         id=row["question_id"],
@@ -193,13 +201,14 @@ def _case(row: Mapping[str, Any]) -> StepCase:
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     label, origin = LABELS[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
-    return shaped(StepCase(row["id"], question, steps, label, origin), StepCase, "the row")
+    wording = names.WORDINGS[_place(row[_WORDING])] if _WORDING in row else None
+    return shaped(StepCase(row["id"], question, steps, label, origin, wording), StepCase, "the row")
 
 
 def _place(number: int | None) -> int:
     """The number of a class, which a row may not lack."""
     if number is None or number < 0:
-        raise ValueError("its label or origin is missing")
+        raise ValueError("its label, origin or wording is missing")
     return number
 
 
