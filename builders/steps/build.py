@@ -23,6 +23,7 @@ from builders.steps.features import CONFIGS, config_features, prompt_completion_
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import origin_of
+from builders.steps.rewording import in_held_back_words
 from builders.steps.rows import StepRow
 from builders.steps.skeletons import unseen
 from builders.steps.statistics import OF_A_BUILD, StepStatistics, concerns, counted, examples
@@ -123,6 +124,10 @@ def _write(
     steps = [row for row in picked if row.id in chosen.ids]
     missing = [row for row in picked if row.id not in chosen.ids]
     test, together = _split(plan, steps)
+    reworded = in_held_back_words(
+        plan, verified, maker, [row for row in picked if _key(row) in test]
+    )
+    steps, missing = ([reworded.get(row.id, row) for row in part] for part in (steps, missing))
     by_config, overlap = _without_copies(
         {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
     )
@@ -189,9 +194,14 @@ def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
     """The questions of the test split, and the groups that hold together."""
     sizes = Counter(_key(row) for row in steps)
-    asked = {_key(row): row.question for row in steps}
+    # What a question was changed to comes first, so that its own passages stand in the end.
+    asked = {
+        _key(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")
+    }
     documents = {key: leakage.document(question) for key, question in asked.items()}
-    together = leakage.groups(documents)
+    shown = {(row.question.benchmark, row.borrowed or "", _key(row)) for row in steps}
+    links = [(question_key(name, other), key) for name, other, key in shown if other]
+    together = leakage.groups(documents, links)
     together.sort(key=lambda group: rank(plan.seed, group[0]))
     # Benchmark by benchmark, so that the test split has its share of each.
     of: dict[str, list[list[str]]] = defaultdict(list)

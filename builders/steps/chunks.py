@@ -31,8 +31,21 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 """One row a question: its step rows as JSON, with their ids beside, to be found by."""
 
 
+class OtherWords(Protocol):
+    """Makes step rows of some of many questions in words that are held back for tests."""
+
+    def make_some(
+        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
+    ) -> list[Made]:
+        """What came of the questions at some places, in their order."""
+
+
 class Maker(Annotator, Protocol):
     """Makes step rows of verified questions; picklable if it has ``own_processes``."""
+
+    @property
+    def held_back(self) -> OtherWords | None:
+        """The same with the words that are held back for tests, if it has such."""
 
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
         """What came of each question, in their order."""
@@ -92,7 +105,7 @@ class StepChunk:
         Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
         is not valid is a `Refused`, not an error.
         """
-        asked, refused = _pairs(self)
+        asked, refused = pairs_of(self)
         refined, strangers = _refined(self, [question for question, _ in asked])
         refused += strangers
         candidates, passing, content = [], [], []
@@ -152,10 +165,12 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
 
 def _candidate(row: StepRow) -> Candidate:
     asked, type_ = row.question, row.feedback.error_type
-    return Candidate(row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
+    made = (row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
+    return Candidate(*made, row.borrowed)
 
 
-def _pairs(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+def pairs_of(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+    """The chunk's questions with their labels, and those that no steps can be made of."""
     pairs, refused = [], []
     for row in chunk.rows:
         try:

@@ -88,7 +88,7 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     near = near_evaluation(verified)
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
-    jobs = functools.partial(_jobs, plan, verified, maker, refined)
+    jobs = functools.partial(chunks_of, plan, verified, maker, refined)
     work = Work(jobs, maker, plan.work, "verifier steps", "question")
     total, executor = functools.partial(_total, plan, verified), Executor(workers=plan.workers)
     made = results(work, executor, total, found.standing)
@@ -156,7 +156,7 @@ def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
     return refined
 
 
-def _jobs(
+def chunks_of(
     plan: StepsBuild, verified: VerifiedSet, maker: Maker, refined: Mapping[str, list[StepRow]]
 ) -> Iterator[StepChunk]:
     """The chunks; refined rows go with the first that has their question."""
@@ -199,7 +199,7 @@ def _count(
     for candidate in made.candidates:
         if candidate.question in again:
             continue
-        if candidate.question in kept_out:
+        if kept_out & {candidate.question, candidate.borrowed}:
             found.kept_rows[name] += 1
         elif candidate.error_type == MISSING_EVIDENCE:
             found.missing.append(candidate)

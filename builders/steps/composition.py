@@ -63,6 +63,8 @@ class Candidate:
     error_type: str
     position: int
     origin: Origin
+    borrowed: str | None = None
+    """Another question of the benchmark, of which it shows a passage."""
 
     @property
     def row_class(self) -> str:

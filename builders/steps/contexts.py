@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from builders.steps.rows import ContextKind
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import Item, PlanError
@@ -25,6 +26,7 @@ class Context:
 
     question: Question
     checker: Checker
+    kind: ContextKind = "original"
     borrowed: str | None = None
 
 
@@ -77,7 +79,7 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
         checker = Checker(question, path, graph, source.checker.unseen)
     except PlanError:
         return None
-    return Context(question, checker)
+    return Context(question, checker, "altered")
 
 
 def without(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
@@ -90,11 +92,13 @@ def without(source: Source, item: Item, partner: Question, seed: str) -> Context
     title = set(words_of(item.page(source.question.passages).title).split())
     there = {page.title for page in source.question.passages}
     pages = [page for page in partner.passages if page.title not in there]
-    pages.sort(key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title)))
+    pages.sort(
+        key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title))
+    )
     for page in pages[:3]:
         shown = _with_page(source.question, number, replace(page, is_gold=False))
         if all(first_mention(read(one), value) is None for one in shown.passages):
-            return Context(shown, source.checker.without(number, page), partner.id)
+            return Context(shown, source.checker.without(number, page), "borrowed", partner.id)
     return None
 
 
@@ -115,7 +119,7 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
         checker = Checker(shown, source.label.reasoning_path, graph, source.checker.unseen)
     except PlanError:
         return None
-    return Context(shown, checker, partner.question.id), number
+    return Context(shown, checker, "borrowed", partner.question.id), number
 
 
 def ends(claims: Claims, item: Item, value: str) -> bool:

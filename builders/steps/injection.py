@@ -84,7 +84,7 @@ class _Confirmed:
     def row(self, previous: tuple[Step, ...], teacher: str) -> StepRow:
         here = self.context
         made = (here.question, previous, self.step, self.feedback, INJECTED, teacher)
-        return StepRow(*made, borrowed=here.borrowed)
+        return StepRow(*made, here.kind, here.borrowed)
 
 
 @dataclass(frozen=True, slots=True)

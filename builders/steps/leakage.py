@@ -72,13 +72,21 @@ class Index:
         return any(near(asked, self._documents[number]) for number in found)
 
 
-def groups(documents: Mapping[str, Document]) -> list[list[str]]:
-    """All keys, in groups that near-duplicates connect; in the order of their first keys."""
+def groups(
+    documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()
+) -> list[list[str]]:
+    """All keys, in groups that near-duplicates connect; in the order of their first keys.
+
+    ``links`` are pairs of keys that belong together whatever they hold.
+    """
     keys = sorted(documents)
     parents = list(range(len(keys)))
-    for one, other in _pairs([documents[key] for key in keys]):
+    places = {key: place for place, key in enumerate(keys)}
+    linked = {(places[a], places[b]) for a, b in links if a in places and b in places}
+    for one, other in (*sorted(linked), *_pairs([documents[key] for key in keys])):
         a, b = _root(parents, one), _root(parents, other)
-        if a != b and near(documents[keys[one]], documents[keys[other]]):
+        together = (one, other) in linked or near(documents[keys[one]], documents[keys[other]])
+        if a != b and together:
             parents[max(a, b)] = min(a, b)
     found: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):

@@ -1,7 +1,7 @@
 """From a verified question to labelled steps: ideal ones, injected errors, missing evidence."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from builders.steps.contexts import Source
@@ -34,6 +34,11 @@ class AnnotationsMaker:
     own_processes: bool = True
 
     @property
+    def held_back(self) -> "AnnotationsMaker":
+        """The same with the words that are held back for tests."""
+        return replace(self, unseen=True)
+
+    @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
         return f"{self.name} {self.seed} {self.unseen}"
@@ -50,9 +55,13 @@ class AnnotationsMaker:
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order; neighbours are each other's partners."""
-        return [
-            self.make(*pair, partner=_partner(questions, n)) for n, pair in enumerate(questions)
-        ]
+        return self.make_some(questions, range(len(questions)))
+
+    def make_some(
+        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
+    ) -> list[Made]:
+        """What comes of those at some places."""
+        return [self.make(*questions[n], partner=_partner(questions, n)) for n in places]
 
     def make(self, question: Question, label: Label, partner: Source | None = None) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
@@ -96,7 +105,8 @@ def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> 
         context, previous = found.context, tuple(ideal[: position - 1])
         verdict = context.checker.check(previous, step) if context else None
         if context and verdict and verdict.error_type == CORRECT:
-            rows.append(StepRow(context.question, previous, step, verdict, IDEAL, teacher))
+            made = (context.question, previous, step, verdict, IDEAL, teacher)
+            rows.append(StepRow(*made, context.kind))
     return rows
 
 

@@ -14,6 +14,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from builders.steps.making import AnnotationsMaker, ideal_rows, without_evidence
 from builders.steps.replies import (
@@ -72,6 +73,8 @@ class ModelMaker:
     errors: int = ERRORS
     unverifiable: bool = False
 
+    held_back: ClassVar[None] = None
+    """A model's words are its own: none of them can be held back."""
     own_processes = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
 

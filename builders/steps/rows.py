@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from safe_stepwise.records import Feedback, Question, Step, identity
 from safe_stepwise.store.names import Origin
+
+ContextKind = Literal["original", "altered", "borrowed"]
+"""Whether a question's passages are its own, or one states another value, or is another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class StepRow:
     feedback: Feedback
     origin: Origin
     teacher: str
+    context: ContextKind = "original"
     borrowed: str | None = None
     """The question of the benchmark whose passage stands among this one's, if there is one."""
 
@@ -43,6 +47,7 @@ class StepRow:
             "feedback": asdict(self.feedback),
             "origin": self.origin,
             "teacher": self.teacher,
+            "context": self.context,
             "borrowed": self.borrowed,
         }
 
@@ -56,6 +61,7 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         Feedback(**content["feedback"]),
         content["origin"],
         content["teacher"],
+        content.get("context", "original"),
         content.get("borrowed"),
     )
 

@@ -133,9 +133,7 @@ def _numbers(value: str) -> Iterator[str]:
             yield value.replace(digits[0], written)
 
 
-def _names(
-    question: Question, item: Item, value: str, others: Sequence[Passage]
-) -> Iterator[str]:
+def _names(question: Question, item: Item, value: str, others: Sequence[Passage]) -> Iterator[str]:
     """Names of the value's sort, from the question's passages first, the likest foremost."""
     sort = sort_of_name(value, question.passages)
     if item.sentence is None:

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
-from safe_stepwise.checking.inference import Drawn, concludes, draw, names_answer, span_of, states_span
+from safe_stepwise.checking.inference import (
+    Drawn,
+    concludes,
+    draw,
+    names_answer,
+    span_of,
+    states_span,
+)
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
 from safe_stepwise.checking.step_reading import Reading, has_value, read_step
@@ -232,7 +239,11 @@ class Checker:
         if reading.denies or tells or any(self.claims.held(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
-        if case.step.kind == "Logical" and (entities or names_answer(reading)) and not reading.announces:
+        if (
+            case.step.kind == "Logical"
+            and (entities or names_answer(reading))
+            and not reading.announces
+        ):
             return None
         what = self._lacking(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=what)

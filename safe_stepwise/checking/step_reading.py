@@ -26,7 +26,8 @@ _SUFFIX = re.compile(
 _CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
 """What parts two clauses, unless a quotation is open."""
 _THOUGH = re.compile(
-    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
+    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ",
+    re.IGNORECASE,
 )
 _QUOTING = re.compile(
     r"(\bpassages? \d+\b[^:“”]{0,60}: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)"
