@@ -15,7 +15,8 @@ from safe_stepwise.records import Passage, Question, Triple
 _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
     r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
-    r"|conclude(?:s|d)? that|inferred that|yields?|makes"
+    r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)|settles? (?:on|for)"
+    r"|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that|inferred that|yields?|makes"
     r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
     re.IGNORECASE,
 )
@@ -25,6 +26,7 @@ _THE_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _YES_NO = re.compile(r"\b(yes|no)\b[.\s]*$", re.IGNORECASE)
+_SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
 _DIFFERENT = re.compile(
     r"\b(?:not (?:the )?same|differ\w*|do(?:es)? not (?:share|agree|match)|not both|unlike|distinct"
     r"|disagree|no common)\b",
@@ -125,7 +127,9 @@ def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]
     A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
     """
     clause = _conclusion(reading.claim)
-    whole = reading.refers and not reading.announces and not _YEARS.search(reading.claim)
+    said = _SAYS_YES_NO.search(reading.claim) is not None
+    idle = reading.announces and not said
+    whole = reading.refers and not idle and not _YEARS.search(reading.claim)
     if not clause and whole:
         clause = reading.claim
     if not clause:

@@ -29,6 +29,7 @@ _THOUGH = re.compile(
     r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ",
     re.IGNORECASE,
 )
+_NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
 _QUOTING = re.compile(
     r"(\bpassages? \d+\b[^:“”]{0,60}: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)"
     r"[^“”]{20,}$", re.IGNORECASE
@@ -43,6 +44,7 @@ _GOAL = re.compile(
 _GOAL_ENDS = re.compile("[:;] ")
 _LEADS_TRIED = 3
 """Ends of clauses at which a goal may be over."""
+_LONGEST_POINTER = 120
 _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
 _LONGEST_REMARK = 14
 """Words of a remark that a passage is silent; a longer one says more than that."""
@@ -69,13 +71,13 @@ _UNKNOWN = re.compile(
     r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
     r"|\b(?:left|leaves?)\b[^.]{0,60}?\bout\b"
     r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?"
-    r"(?:lacks?|omits?|leaves (?:out|open))\b|\bin vain\b|\bleft open by\b",
+    r"(?:lacks?|omits?|leaves (?:out|open))\b|\b(?:in vain|empty-handed|have to guess|in the dark)\b|\bleft open by\b",
     re.IGNORECASE,
 )
 _NOT_ASSERTED = re.compile(
     r"\b(?:will|shall|must|should|would|could|may|might|let(?:'s|’s)?|ought)\b"
     r"|\b(?:have|has|need|needs|want|wants|going|is|are|remains?|next|important|necessary|time"
-    r"|helpful|useful) to\b|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
+    r"|helpful|useful) to\b|\bto be (?:determined|found|established|seen|settled|read)\b|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
     r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )
@@ -150,9 +152,9 @@ def read_step(text: str) -> Reading:
     """
     text = _without_goal(_without_silences(text))
     denies = _denies(text)
-    text, lead = _without_lead(text)
-    cited = tuple(dict.fromkeys(map(int, _CITED.findall(lead + text))))
-    steps = " ".join(_STEP_LIST.findall(lead + text))
+    text, pointers = _without_pointers(text)
+    cited = tuple(dict.fromkeys(map(int, _CITED.findall(pointers + text))))
+    steps = " ".join(_STEP_LIST.findall(pointers + text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
     claim = _CITED.sub("the text", _STEP_MARK.sub("", text if denies else _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
@@ -167,6 +169,7 @@ def _denies(text: str) -> bool:
     >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
     (True, False)
     """
+    text = _NO_DENIAL.sub("", text)
     quoting = _QUOTING.search(text)
     own = _own_words(text[: quoting.end(1)] if quoting else text)
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
@@ -230,19 +233,29 @@ def _without_goal(text: str) -> str:
     return text
 
 
-def _without_lead(text: str) -> tuple[str, str]:
-    """A step without a first sentence that says no more than where something stands, and that one.
+def _without_pointers(text: str) -> tuple[str, str]:
+    """A step without sentences at its ends that say no more than where something stands; and those.
 
-    >>> _without_lead("Passage 9 is clear on this point. Ana Vorr was born in Oru.")
+    >>> _without_pointers("Passage 9 is clear on this point. Ana Vorr was born in Oru.")
     ('Ana Vorr was born in Oru.', 'Passage 9 is clear on this point. ')
+    >>> _without_pointers("Ana Vorr was born in Oru. I have this from Passage 9.")
+    ('Ana Vorr was born in Oru.', 'I have this from Passage 9.')
     """
+    found = ""
     lead = _POINTER.match(text)
-    if lead is None or len(text[lead.end() :].split()) < _SHORTEST_CLAIM or _denies(lead[0]):
-        return text, ""
-    named = _STEP_LIST.sub("", _CITED.sub("", lead[0]))
-    if named == lead[0] or re.search(r"[A-Z\d]", re.sub(r"\bI\b|^\w", "", named)):
-        return text, ""
-    return text[lead.end() :], lead[0]
+    if lead is not None and _points(lead[0]) and len(text[lead.end() :].split()) >= _SHORTEST_CLAIM:
+        found, text = lead[0], text[lead.end() :]
+    tail = max(text.rfind(". ", 0, -1), text.rfind(".” ", 0, -1) + 1, text.rfind(".) ", 0, -1))
+    last = text[tail + 2 :]
+    if tail > 0 and len(last) <= _LONGEST_POINTER and _CITED.search(last) and _points(last):
+        found, text = found + last, text[: tail + 1]
+    return text, found
+
+
+def _points(sentence: str) -> bool:
+    """Whether a sentence names nothing but passages and steps, and denies nothing."""
+    named = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
+    return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", named)) and not _denies(sentence)
 
 
 def _own_words(text: str) -> str:
@@ -271,10 +284,23 @@ def _unframed(text: str) -> str:
     ('Oru is a town.', 'Oru is old')
     """
     for pattern in (_LEAD, _FRAME, _SUFFIX):
-        bare = pattern.sub("", text, count=1)
-        if bare != text and len(bare.split()) >= _SHORTEST_CLAIM:
+        found = pattern.search(text)
+        bare = text[: found.start()] + text[found.end() :] if found else text
+        if found is None or len(bare.split()) < _SHORTEST_CLAIM:
+            continue
+        if pattern is _SUFFIX or not _names_something(found[0]):
             return bare
     return text
+
+
+def _names_something(frame: str) -> bool:
+    """Whether a name or number stands before the passage that a frame cites.
+
+    >>> _names_something("Ana is 40, and it is Passage 1 that"), _names_something("In Passage 1,")
+    (True, False)
+    """
+    before = _STEP_LIST.sub("", frame[: _CITED.search(frame).start()])  # type: ignore[union-attr]
+    return bool(re.search(r"[A-Z\d]", re.sub(r"\bI\b|^\W*\w", "", before)))
 
 
 @lru_cache(maxsize=32768)
