@@ -64,7 +64,7 @@ def read_wordings(file: Path) -> Wordings:
         lacking = [str(error)]
     if lacking:
         raise UserError(
-            f"{file}: no wordings in the form of builders/steps/unseen_injections.yaml ({lacking[0]})"
+            f"{file}: no wordings in the form of builders/steps/{UNSEEN.name} ({lacking[0]})"
         )
     found: Wordings = words
     return found

@@ -123,7 +123,7 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
 
 
 def ends(claims: Claims, item: Item, value: str) -> bool:
-    """Whether nothing builds on a fact's value: no other fact has it, and no passage is about it."""
+    """Whether nothing builds on a value: no other fact has it, and no passage is about it."""
     value = normal_name(value)
     names = [name for other in claims.facts if other is not item for name in other.ends]
     names += [page.title for page in claims.passages]

@@ -189,10 +189,10 @@ class Injector:
 
     def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Words about the work instead of a fact or a deduction."""
-        if item.triples and (item.sentence is None or self.words is None):
-            if self._choice(position, "vague") % 4:
-                way = "asked" if is_free(item.triples[0]) else "announced"
-                yield _Draft(way, item.kind, {"what": missing(item, self.passages)})
+        worded = item.triples and (item.sentence is None or self.words is None)
+        if worded and self._choice(position, "vague") % 4:
+            way = "asked" if is_free(item.triples[0]) else "announced"
+            yield _Draft(way, item.kind, {"what": missing(item, self.passages)})
         yield _Draft("vague", item.kind, {})
 
     # ------------------------------------------------------------------------------- attribution
@@ -302,7 +302,9 @@ class Injector:
             way = "no_answer"
         opening = " ".join(item.page(self.passages).sentences[0].split())
         aside = (
-            opening if self.claims.value_of(item) not in opening and len(opening) < 240 else None
+            opening
+            if self.claims.value_of(item) not in opening and len(opening) < _LONGEST_ASIDE
+            else None
         )
         what = missing(item, self.passages)
         yield _Draft(way, "Attribution", {"n": item.passage, "what": what, "aside": aside})
@@ -429,11 +431,14 @@ class Injector:
                 fact.sentence for fact in self.question.supporting_facts if fact.title == page.title
             }
             facts = [item for item in self.claims.facts if item.passage == number]
-            used |= {self.claims.place_of(item) for item in facts}
+            places = {*used, *(self.claims.place_of(item) for item in facts)}
             values = [self.claims.value_of(item) for item in facts]
-            free = [n for n, said in enumerate(page.sentences)
-                    if not gold or (n not in used and not any(v in said for v in values))]  # fmt: skip
-            options = [n for n in free if 20 <= len(page.sentences[n]) <= 240]
+            options = [
+                n
+                for n, said in enumerate(page.sentences)
+                if 20 <= len(said) <= _LONGEST_ASIDE
+                and not (gold and (n in places or any(value in said for value in values)))
+            ]
             for n in options[:1] if not gold else options:
                 said = told(page, n, "")
                 found.append((-len(asked & content_words(said)), number, said))
@@ -450,6 +455,8 @@ class Injector:
         return [options[n] for n in ranked]
 
 
+_LONGEST_ASIDE = 240
+"""Characters of a sentence that is quoted beside the point."""
 _PHRASES = {
     "deriving_on": "conclusion",
     "announced": "announcement",

@@ -6,40 +6,35 @@ A wrong value is one that could be right: of the sort of the right one.
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import MONTHS, normal_name, without_qualifier
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 Sort = Literal["person", "place", "group", "work"]
 
-_NOUNS: dict[Sort, str] = {
-    "work": "film|movie|album|song|single|novel|book|series|sitcom|play|opera|musical|magazine|newspaper|game|comic|poem|"
-    "soundtrack|painting|documentary|programme|program|show|episode|ballet|journal|anthology|memoir|manga",
-    "place": "city|town|village|municipality|county|district|province|state|country|river|lake|mountain|island|region|commune|"
-    "suburb|neighbou?rhood|capital|township|hamlet|settlement|territory|borough|parish|peninsula|sea|valley|republic|kingdom",
-    "group": "company|band|university|college|school|organi[sz]ation|team|club|party|agency|label|group|institute|corporation|"
-    "studio|league|association|orchestra|brand|manufacturer|airline|network|publisher|duo|academy|chain|firm|church|union",
-    "person": "actor|actress|singer|songwriter|musician|writer|author|poet|novelist|director|producer|screenwriter|composer|"
-    "politician|player|footballer|coach|painter|artist|journalist|lawyer|judge|engineer|scientist|physicist|mathematician|"
-    "businessman|businesswoman|entrepreneur|soldier|officer|general|king|queen|prince|princess|emperor|duke|count|nobleman|"
-    "noblewoman|bishop|priest|boxer|wrestler|cricketer|driver|model|comedian|presenter|filmmaker|dancer|conductor|rapper|"
-    "historian|philosopher|architect|photographer|athlete|swimmer|cyclist|activist|explorer|president|minister|governor",
-}  # fmt: skip
+_SORTS: tuple[Sort, ...] = get_args(Sort)
 _IS_A = re.compile(r"\b(?:is|was|are|were)\b(?P<what>[^.;]{0,160})", re.IGNORECASE)
-_NOUN = re.compile("|".join(rf"(?P<{s}>\b(?:{nouns})s?\b)" for s, nouns in _NOUNS.items()))
+_NOUN = re.compile(
+    "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?\b)" for s in _SORTS)
+)
 _BORN = re.compile(r"\(.{0,60}?\b(?:born|\d{4} ?[-–—])", re.IGNORECASE)
 _IN_A_PLACE = re.compile(
-    rf"\b(?:born (?:and raised )?in|died in|located in|lies in|based in|(?:city|town|village|capital) of"
-    rf"|(?:city|town|village|municipality|county|district) in) ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)"
+    r"\b(?:born (?:and raised )?in|died in|located in|lies in|based in"
+    r"|(?:city|town|village|capital) of|(?:city|town|village|municipality|county|district) in)"
+    rf" ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)"
 )
-_OF_RELATIONS: dict[Sort, str] = {
-    "person": "director|author|screenwriter|producer|composer|performer|spouse|father|mother|child|sibling|cast member"
-    "|presenter|creator|founded by|editor|student of|doctoral advisor",
-    "group": "educated at|employer|record label|publisher|member of political party|member of sports team|manufacturer",
-}  # fmt: skip
+_PERSONS = frozenset(
+    ("director", "author", "screenwriter", "producer", "composer", "performer", "spouse", "father",
+     "mother", "child", "sibling", "cast member", "presenter", "creator", "founded by", "editor")
+)  # fmt: skip
+_GROUPS = frozenset(
+    ("educated at", "employer", "record label", "publisher", "member of political party",
+     "member of sports team", "manufacturer")
+)  # fmt: skip
 _MONTHS = frozenset(month.title() for month in MONTHS)
 
 
@@ -67,7 +62,7 @@ def sort_of_tail(relation: str) -> Sort | None:
     """
     if relation in RELATIONS and RELATIONS[relation].kind == "place":
         return "place"
-    return next((s for s, names in _OF_RELATIONS.items() if relation in names.split("|")), None)
+    return "person" if relation in _PERSONS else "group" if relation in _GROUPS else None
 
 
 def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:

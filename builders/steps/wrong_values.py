@@ -20,10 +20,12 @@ _DEMONYMS = dict(
     for pair in """
     American of United States, Argentine of Argentina, Australian of Australia, Austrian of Austria,
     Belgian of Belgium, Brazilian of Brazil, British of United Kingdom, Bulgarian of Bulgaria,
-    Canadian of Canada, Chilean of Chile, Chinese of China, Colombian of Colombia, Croatian of Croatia,
-    Cuban of Cuba, Czech of Czech Republic, Danish of Denmark, Dutch of Netherlands, Egyptian of Egypt,
+    Canadian of Canada, Chilean of Chile, Chinese of China, Colombian of Colombia,
+    Croatian of Croatia, Cuban of Cuba, Czech of Czech Republic, Danish of Denmark,
+    Dutch of Netherlands, Egyptian of Egypt,
     English of England, Estonian of Estonia, Ethiopian of Ethiopia, Finnish of Finland,
-    French of France, German of Germany, Greek of Greece, Hungarian of Hungary, Icelandic of Iceland,
+    French of France, German of Germany, Greek of Greece, Hungarian of Hungary,
+    Icelandic of Iceland,
     Indian of India, Indonesian of Indonesia, Iranian of Iran, Irish of Ireland, Israeli of Israel,
     Italian of Italy, Japanese of Japan, Kenyan of Kenya, Korean of South Korea, Latvian of Latvia,
     Mexican of Mexico, Moroccan of Morocco, Nigerian of Nigeria, Norwegian of Norway,
@@ -34,7 +36,7 @@ _DEMONYMS = dict(
     Ugandan of Uganda, Uruguayan of Uruguay, Vietnamese of Vietnam, Welsh of Wales
     """.split(",")
 )
-"""What people of a nation are called, and the nation; enough of them to confuse one with another."""
+"""What people of a nation are called, and the nation; enough to confuse one with another."""
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
@@ -91,7 +93,7 @@ def unstated_year(question: Question, choice: int) -> int:
 
 
 def _dates(question: Question, value: str) -> Iterator[str]:
-    """Dates of other passages that are as exact, written alike; else the same day of other years."""
+    """Dates of other passages that are as exact, written alike; else the day of other years."""
     date = as_date(value)
     assert date is not None
     form = _shape(value)

@@ -182,8 +182,8 @@ class Checker:
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
-        if item.passage in self.gone:
-            told = {"passage": item.passage, "title": self.gone[item.passage].title}
+        if item.passage is not None and item.passage in self.gone:
+            told: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
             what = missing(item, self.passages)
             guidance = guide_to(item, self.passages, case.step.text, unseen=self.unseen)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=what, **told)
@@ -205,7 +205,7 @@ class Checker:
         for value in case.reading.values if case.reading.cited else ():
             exact = as_date(value) is not None or as_number(value) is not None
             if exact and not has_value(known, value) and not self.claims.held(value):
-                told = {"claimed": value, "passage": case.reading.cited[0]}
+                told: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
                 return self._feedback(case, "Unsupported", "absent", **told)
         return None
 

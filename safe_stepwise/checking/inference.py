@@ -15,8 +15,8 @@ from safe_stepwise.records import Passage, Question, Triple
 _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
     r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
-    r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)|settles? (?:on|for)"
-    r"|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that|inferred that|yields?|makes"
+    r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)"
+    r"|settles? (?:on|for)|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that|inferred that|yields?|makes"
     r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
     re.IGNORECASE,
 )

@@ -31,14 +31,17 @@ _THOUGH = re.compile(
 )
 _NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
 _QUOTING = re.compile(
-    r"(\bpassages? \d+\b[^:“”]{0,60}: )(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)"
-    r"[^“”]{20,}$", re.IGNORECASE
-)  # fmt: skip
+    r"(\bpassages? \d+\b[^:“”]{0,60}: )"
+    r"(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)[^“”]{20,}$",
+    re.IGNORECASE,
+)
 """A passage's own words behind a colon: what they deny is not what the step does."""
 _GOAL = re.compile(
-    r"^(?:(?:next|now|then|here|first)[, ]+)?(?:to (?:find|establish|learn|settle|determine|know|see|get)"
-    r"|looking for|in search of|for (?:the|what|wh[eo]\w*|how)|searching for|we (?:are after|need|want|still need)|what (?:we need|is wanted|remains|is needed)"
-    r"|i (?:am looking|look|need|want|am after)|the (?:question needs|next thing|task)|let us|it is time to)\b",
+    r"^(?:(?:next|now|then|here|first)[, ]+)?"
+    r"(?:to (?:find|establish|learn|settle|determine|know|see|get)|looking for|in search of"
+    r"|searching for|for (?:the|what|wh[eo]\w*|how)|we (?:are after|need|want|still need)"
+    r"|what (?:we need|is wanted|remains|is needed)|i (?:am looking|look|need|want|am after)"
+    r"|the (?:question needs|next thing|task)|let us|it is time to)\b",
     re.IGNORECASE,
 )
 _GOAL_ENDS = re.compile("[:;] ")
@@ -54,7 +57,8 @@ _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
-    r"|\b(?:silent(?! (?:[\w-]+ ){0,2}(?:film|movie|comedy|drama|era|short))|missing|absent|omits?|lacks?|fails?)\b",
+    r"|\b(?:silent(?! (?:[\w-]+ ){0,2}(?:film|movie|comedy|drama|era|short))|missing|absent"
+    r"|omits?|lacks?|fails?)\b",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
@@ -70,14 +74,16 @@ _UNKNOWN = re.compile(
     r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
     r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
     r"|\b(?:left|leaves?)\b[^.]{0,60}?\bout\b"
-    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?"
-    r"(?:lacks?|omits?|leaves (?:out|open))\b|\b(?:in vain|empty-handed|have to guess|in the dark)\b|\bleft open by\b",
+    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b"
+    r"|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?(?:lacks?|omits?|leaves (?:out|open))\b"
+    r"|\b(?:in vain|empty-handed|have to guess|in the dark|left open by)\b",
     re.IGNORECASE,
 )
 _NOT_ASSERTED = re.compile(
     r"\b(?:will|shall|must|should|would|could|may|might|let(?:'s|’s)?|ought)\b"
     r"|\b(?:have|has|need|needs|want|wants|going|is|are|remains?|next|important|necessary|time"
-    r"|helpful|useful) to\b|\bto be (?:determined|found|established|seen|settled|read)\b|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
+    r"|helpful|useful) to\b|\bto be (?:determined|found|established|seen|settled|read)\b"
+    r"|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
     r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )

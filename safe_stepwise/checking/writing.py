@@ -142,9 +142,9 @@ class Writer:
         for step in range(len(pages)):
             other = (start + step) % len(pages) + 1
             text = read(pages[other - 1])
-            if other != number and not pages[other - 1].is_gold:
-                if all(first_mention(text, name) is None for name in item.ends):
-                    return other
+            free = other != number and not pages[other - 1].is_gold
+            if free and all(first_mention(text, name) is None for name in item.ends):
+                return other
         return None
 
     # ------------------------------------------------------------------------------- comparisons
