@@ -459,7 +459,7 @@ class Checker:
         return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, text))
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
-        return word(part, code, text, unseen=self.unseen, **values)
+        return word(part, code, f"{self.question.id} {text}", unseen=self.unseen, **values)
 
 
 def _within(one: str, other: str) -> bool:

@@ -16,8 +16,8 @@ _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
     r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
     r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)"
-    r"|settles? (?:on|for)|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that|inferred that|yields?|makes"
-    r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
+    r"|settles? (?:on|for)|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that"
+    r"|inferred that|yields?|makes|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
     re.IGNORECASE,
 )
 _THE_ANSWER = re.compile(
@@ -25,7 +25,7 @@ _THE_ANSWER = re.compile(
     r"(?:the (?:right )?answer|what (?:was|is|the question) ask\w*)",
     re.IGNORECASE,
 )
-_YES_NO = re.compile(r"\b(yes|no)\b[.\s]*$", re.IGNORECASE)
+_YES_NO = re.compile(r"^\W*(yes|no)\b(?=\W)|\b(yes|no)\b[.\s]*$", re.IGNORECASE)
 _SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
 _DIFFERENT = re.compile(
     r"\b(?:not (?:the )?same|differ\w*|do(?:es)? not (?:share|agree|match)|not both|unlike|distinct"
@@ -153,7 +153,7 @@ def _conclusion(claim: str) -> str:
 def _yes_or_no(reading: Reading, clause: str, answer: str, *, same: bool) -> Drawn:
     premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if same else None
     explicit = _YES_NO.search(clause)
-    said = explicit[1].lower() if explicit else claim_polarity(clause)
+    said = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
     if said is None:
         return Drawn(None)
     consistent = premise in (None, answer) and not _false_premise(reading.claim)

@@ -261,6 +261,8 @@ def _without_pointers(text: str) -> tuple[str, str]:
 def _points(sentence: str) -> bool:
     """Whether a sentence names nothing but passages and steps, and denies nothing."""
     named = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
+    if named == sentence.strip(" .:()") and len(named.split()) < _SHORTEST_CLAIM:
+        return False
     return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", named)) and not _denies(sentence)
 
 
