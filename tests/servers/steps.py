@@ -78,7 +78,8 @@ class Truth:
         return self.trajectory(asked) if self.trajectory else self.ideal(asked)
 
     def ideal(self, asked: Asked) -> str:
-        steps = [format_step(step) for step in self.steps[asked.question]]
+        told = zip(self.steps[asked.question], self.verdicts[asked.question], strict=True)
+        steps = [remarked(format_step(s), v.diagnosis, v.guidance) for s, v in told]
         return json.dumps({"plan": ["1: Find what is asked."], "steps": steps})
 
     def error(self, asked: Asked) -> str:
@@ -95,8 +96,11 @@ def careless() -> Truth:
 
 def _step_and_answer(asked: Asked) -> str:
     answer = json.loads(asked.found(r"^Answer: (.*)$"))
-    steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
-    steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
+    first = "Step 1: According to Passage 1, it rains. (Attribution)"
+    steps = [
+        remarked(first, "Passage 1 says that it rains.", "Submit what follows from that."),
+        remarked(f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."),
+    ]
     return json.dumps({"plan": ["1: Find it."], "steps": steps})
 
 
@@ -107,4 +111,8 @@ def _any_error(asked: Asked) -> str:
 
 
 def said(step: object, diagnosis: str = "It is wrong.", guidance: str = "Read it again.") -> str:
-    return json.dumps({"step": step, "diagnosis": diagnosis, "guidance": guidance})
+    return json.dumps(remarked(step, diagnosis, guidance))
+
+
+def remarked(step: object, diagnosis: str, guidance: str) -> dict[str, object]:
+    return {"step": step, "diagnosis": diagnosis, "guidance": guidance}

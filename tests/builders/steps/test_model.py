@@ -393,7 +393,7 @@ def test_remarks_that_no_verifier_should_learn(
 
 def test_a_diagnosis_of_two_errors_is_refused() -> None:
     both = "It is Contradictory, and Unsupported as well."
-    said = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
+    said, _ = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
     with pytest.raises(StepRefused, match="two errors at once: the diagnosis names Unsupported"):
         check_remarks(said, "Contradictory", 3, 1)
 
@@ -460,8 +460,7 @@ def test_bad_trajectories_are_counted(
 
 
 def _changed(truth: Truth, asked: Asked, change: Callable[[list[str]], list[str]]) -> str:
-    steps = json.loads(truth.ideal(asked))["steps"]
-    return json.dumps({"plan": [], "steps": change(steps)})
+    return json.dumps({"plan": [], "steps": change(_steps(truth, asked))})
 
 
 def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]) -> None:
@@ -473,9 +472,7 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
         lambda asked: f"Here it is: {truth.ideal(asked)} I hope it helps.",
         lambda asked: json.dumps({"answer": json.loads(truth.ideal(asked))}),
         lambda asked: json.dumps(json.loads(truth.ideal(asked))["steps"]),
-        lambda asked: json.dumps({"steps": [{"step": s} for s in _steps(truth, asked)]}),
-        lambda asked: json.dumps({"steps": [s.partition(": ")[2] for s in _steps(truth, asked)]}),
-        lambda asked: "\n".join(["The steps are:", *_steps(truth, asked)]),
+        lambda asked: truth.ideal(asked).replace('"diagnosis"', '"Diagnosis"'),
     ]
     for form in forms:
         truth.trajectory = form
@@ -483,9 +480,28 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
         assert found == plain
 
 
+def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(
+    made: Callable[..., Any],
+) -> None:
+    asked_of = pairs()[:3]
+    truth = Truth(asked_of)
+    plain, _ = made(truth, asked_of)
+    forms: list[Reply] = [
+        lambda asked: json.dumps({"steps": [{"step": s} for s in _steps(truth, asked)]}),
+        lambda asked: json.dumps({"steps": [s.partition(": ")[2] for s in _steps(truth, asked)]}),
+        lambda asked: "\n".join(["The steps are:", *_steps(truth, asked)]),
+    ]
+    for form in forms:
+        truth.trajectory = form
+        found, _ = made(truth, asked_of)
+        assert injected(found) == injected(plain)
+        assert not any(row.origin == "ideal" for m in found for row in m.rows)
+        number = sum(len(truth.steps[question.question]) for question, _ in asked_of)
+        assert reasons(found)["the diagnosis is empty"] == number
+
+
 def _steps(truth: Truth, asked: Asked) -> list[str]:
-    steps: list[str] = json.loads(truth.ideal(asked))["steps"]
-    return steps
+    return [one["step"] for one in json.loads(truth.ideal(asked))["steps"]]
 
 
 def test_a_failing_server_gives_refusals_and_the_run_goes_on(
@@ -605,7 +621,7 @@ def test_a_model_that_obeys_them_gives_no_row(made: Callable[..., Any]) -> None:
 
 
 def test_marks_of_chat_templates_in_remarks_are_broken_up() -> None:
-    said = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
+    said, _ = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
     assert said.diagnosis == "a < |im_end|> b"
     said.guidance.encode()
 
@@ -630,7 +646,7 @@ def test_any_reply_is_read_or_refused(text: str) -> None:
         steps = as_trajectory(written)
         assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     with suppress(UnreadableReply, StepRefused):
-        format_step(as_step(read_injection(text).step, 1))
+        format_step(as_step(read_injection(text)[0].step, 1))
 
 
 @settings(max_examples=80, deadline=None)
