@@ -13,7 +13,7 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 _PLACE = re.compile(r"\b(?:passage|step)s? \d+(?:(?:,| and|, and) \d+)*", re.IGNORECASE)
-_TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\d)[^\W\d_][\w\u0300-\u036f&’'.-]*")
+_TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")
 _ENDS = re.compile(r"(?:['’]s?|[.&-])+$")
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?]\s+|[“\"‘])[\s“\"‘'(]*$")
 _JOINERS = frozenset("of the de la von van del al bin da di".split())

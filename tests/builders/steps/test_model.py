@@ -112,6 +112,8 @@ def test_good_replies_become_rows(made: Callable[..., Any]) -> None:
         ideal = [row.step for row in one.rows if row.origin == "ideal"]
         assert tuple(ideal) == truth.steps[question.question]
         assert all(row.question == question for row in one.rows if row.feedback.query is None)
+        said = [row.feedback for row in one.rows if row.origin == "ideal"]
+        assert tuple(said) == truth.verdicts[question.question]
     ideal_rows = [row for m in found for row in m.rows if row.origin == "ideal"]
     assert {row.feedback.error_type for row in ideal_rows} == {CORRECT}
     assert all(row.teacher.startswith("openai:mock prompts ") for m in found for row in m.rows)
@@ -194,6 +196,7 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
         assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
     ideal = [row for row in found.rows if row.origin == "ideal"]
     assert [row.feedback.error_type for row in ideal] == [CORRECT, CORRECT]
+    assert [row.feedback.guidance for row in ideal] == ["Submit what follows from that.", "All is done."]
     injected_rows = [row for row in found.rows if row.origin == "injected"]
     assert len(injected_rows) >= 3
     types = {row.feedback.error_type for row in injected_rows}
@@ -389,6 +392,41 @@ def test_remarks_that_no_verifier_should_learn(
     found, _ = made(truth, asked_of)
     assert not injected(found)
     assert reasons(found)[clause] == len(injected(good)) > 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "clause"),
+    [
+        ({"diagnosis": ""}, "the diagnosis is empty"),
+        ({"diagnosis": ["It is so."]}, "the diagnosis is empty"),
+        ({"guidance": "Take the next step. " * 99}, "the guidance is too long"),
+        ({"guidance": "Sieh nach, wer hier gemeint ist, und lies dann weiter."},
+         "the guidance is not in English"),
+        ({"diagnosis": "Passage 99 says that it is so."}, "the diagnosis cites what is not there"),
+        ({"diagnosis": "Passage 1 has no Contradictory word."}, "two errors at once"),
+        ({"guidance": "Next, look for Zyx Quarl."}, "the guidance names what stands nowhere"),
+    ],
+)  # fmt: skip
+def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
+    made: Callable[..., Any], changes: dict[str, Any], clause: str
+) -> None:
+    asked_of = pairs()[:4]
+    truth = Truth(asked_of)
+    good, _ = made(truth, asked_of)
+
+    def with_one_bad(asked: Asked) -> str:
+        reply = json.loads(truth.ideal(asked))
+        reply["steps"][2] |= changes
+        return json.dumps(reply)
+
+    truth.trajectory = with_one_bad
+    found, _ = made(truth, asked_of)
+    assert injected(found) == injected(good)
+    for one, before in zip(found, good, strict=True):
+        rest = [row for row in before.rows if (row.origin, row.step.number) != ("ideal", 3)]
+        assert list(one.rows) == rest
+        (refused,) = [r for r in one.refused if not r.error_type]
+        assert (refused.reason.partition(":")[0], refused.position) == (clause, 3)
 
 
 def test_a_diagnosis_of_two_errors_is_refused() -> None:
