@@ -246,9 +246,7 @@ class _Asking:
         q, reason = self.question, "the trajectory has another order than the plan"
         return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
 
-    async def _trajectory(
-        self, label: Label
-    ) -> tuple[tuple[Step, ...], tuple[Written, ...], str]:
+    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Written, ...], str]:
         """The steps, what was said of each, and what the request had quoted."""
         request = trajectory_request(self.question, label)
         reply = await self._ask(request)

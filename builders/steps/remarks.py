@@ -79,9 +79,7 @@ def foretells(
     return any(stands(value, later) and not stands(value, asked) for value in told)
 
 
-def _names_answer(
-    question: Question, taken: Sequence[Step], known: Passage, guidance: str
-) -> bool:
+def _names_answer(question: Question, taken: Sequence[Step], known: Passage, guidance: str) -> bool:
     said, asked = words_of(guidance), words_of(question.question)
     for answer in map(words_of, question.accepted):
         # "Yes" and "no" are words like others, and a question may name the things to choose from:

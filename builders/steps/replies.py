@@ -248,7 +248,9 @@ def _steps(value: Any) -> tuple[Written, ...] | None:
         return None
     found: list[Written] = []
     for one in listed:
-        fields = {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
+        fields = (
+            {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
+        )
         text = fields.get("step", fields.get("text")) if fields else one
         if not isinstance(text, str):
             return None

@@ -61,7 +61,10 @@ def counts(made: StepStatistics) -> dict[str, Any]:
 
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
-    header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
+    header = (
+        *("verifier says", "checker says", "step", "plan"),
+        *("differ", "of", "rate", "doubted", "rows"),
+    )
     clusters = [
         tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters
     ]

@@ -99,7 +99,9 @@ def _step_and_answer(asked: Asked) -> str:
     first = "Step 1: According to Passage 1, it rains. (Attribution)"
     steps = [
         remarked(first, "Passage 1 says that it rains.", "Submit what follows from that."),
-        remarked(f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."),
+        remarked(
+            f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."
+        ),
     ]
     return json.dumps({"plan": ["1: Find it."], "steps": steps})
 

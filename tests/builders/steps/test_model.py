@@ -196,7 +196,10 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
         assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
     ideal = [row for row in found.rows if row.origin == "ideal"]
     assert [row.feedback.error_type for row in ideal] == [CORRECT, CORRECT]
-    assert [row.feedback.guidance for row in ideal] == ["Submit what follows from that.", "All is done."]
+    assert [row.feedback.guidance for row in ideal] == [
+        "Submit what follows from that.",
+        "All is done.",
+    ]
     injected_rows = [row for row in found.rows if row.origin == "injected"]
     assert len(injected_rows) >= 3
     types = {row.feedback.error_type for row in injected_rows}
