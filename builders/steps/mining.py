@@ -35,7 +35,6 @@ from safe_stepwise.records import Feedback, Question, Step, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
 
-
 IDEAL_STEP = "the step is an ideal one"
 NO_WITNESS = "no second rule finds"
 

@@ -226,7 +226,7 @@ class _Asking:
     def _ideal(
         self, steps: Sequence[Step], position: int, said: Written, data: str
     ) -> StepRow | Refused:
-        """The row of a sound step, with the model's remarks; another's are never put in their place."""
+        """The row of a sound step, with the model's remarks, for which no other's stand in."""
         q, step, taken = self.question, steps[position - 1], steps[:position]
         try:
             check_sound(q, steps, position, said, data)

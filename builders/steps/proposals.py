@@ -102,9 +102,7 @@ class Injector:
         if "sentence" in values:
             pages = self.passages if draft.context is None else draft.context.question.passages
             page = values.get("page", pages[values["n"] - 1])
-            return self.writer.quotation(
-                values["sentence"], page, values["n"], item, position, seed
-            )
+            return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
         kind = _PHRASES.get(draft.way, draft.way)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
         return self.writer.put(kind, seed, **{**around, **values})
@@ -211,9 +209,7 @@ class Injector:
             claim = state(triples, self._choice(position, "claim"))
             return replace(said, way="other_value", values={**said.values, "claim": claim})
         value = self.claims.value_of(item)
-        sentence = re.sub(
-            rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: other, said.values["sentence"]
-        )
+        sentence = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: other, said.values["sentence"])
         return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
@@ -231,13 +227,7 @@ class Injector:
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
         """A claim that the passage, or all passages, lack: four ways, in turn."""
-        ways = [
-            self._without,
-            self._without,
-            self._other_passage,
-            self._detailed,
-            self._other_relation,
-        ]
+        ways = [self._without, self._without, self._other_passage, self._detailed, self._other_relation]
         for way in self._shuffled(ways, position, "unsupported"):
             yield from way(item, position)
 
@@ -284,9 +274,7 @@ class Injector:
         elif is_free(item.triples[0]):
             way = "no_answer"
         opening = " ".join(item.page(self.passages).sentences[0].split())
-        aside = (
-            opening if self.claims.value_of(item) not in opening and len(opening) < 240 else None
-        )
+        aside = opening if self.claims.value_of(item) not in opening and len(opening) < 240 else None
         what = missing(item, self.passages)
         yield _Draft(way, "Attribution", {"n": item.passage, "what": what, "aside": aside})
 
@@ -311,7 +299,9 @@ class Injector:
 
     # ------------------------------------------------------------------------------------- logic
 
-    def _logical_fallacy(self, item: Item, derived: Item | None, position: int) -> Iterator[_Draft]:
+    def _logical_fallacy(
+        self, item: Item, derived: Item | None, position: int
+    ) -> Iterator[_Draft]:
         """A deduction that the earlier steps do not give, be it the right one too early."""
         if derived is None:
             if position > 1 and self.words is None:

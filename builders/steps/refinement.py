@@ -55,8 +55,8 @@ class RefinementStatistics:
     mining_rate: float
     clusters: list[dict[str, Any]]
     """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
-    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or whose
-    step is an ideal one."""
+    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
+    whose step is an ideal one."""
     wanted: int
     rows: int
     refused: dict[str, int]

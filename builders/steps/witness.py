@@ -21,7 +21,7 @@ from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
 
 MUCH_ALIKE = 0.6
-"""Share of a step's words that an earlier step or a sentence has to hold, to be taken for its own."""
+"""Share of a step's words that an earlier step or a sentence has to hold, to be what it says."""
 SAME_QUOTE = 0.7
 """Likeness (`difflib`, by words) of a quotation and the sentence that it changes a value of."""
 
@@ -41,18 +41,19 @@ _OF_THE_TEXT = re.compile(
     re.IGNORECASE,
 )
 _CONCLUDES = re.compile(
-    r"\b(?:answer(?: to the question)? (?:is|was|must be|has to be)|answer:|asks for is|asked for is|so(?! far\b| good\b)|therefore|thus|hence"
-    r"|follows that|conclu\w+ that|means that|shows that|which makes)\b",
+    r"\b(?:answer(?: to the question)? (?:is|was|must be|has to be)|answer:|(?:asks|asked) for is"
+    r"|so(?! far\b| good\b)|therefore|thus|hence|follows that|conclu\w+ that|means that|shows that"
+    r"|which makes)\b",
     re.IGNORECASE,
 )
 _GIVES_ANSWER = re.compile(
     r"\banswer\b[^.:]{0,200}?(?: is | was | must be |: )|\b(?:asks|asked) for is\b", re.IGNORECASE
 )
 _FRAME = frozenset(
-    "according states state stated says said passage passages step steps text reads read tells again"
-    " already known fact next need find it notes mentions based per reports written then first here"
-    " now also so far good start begin begins look looking going coming done settled establish clear"
-    " point know see we i this there after once".split()
+    "according states state stated says said passage passages step steps text reads read tells"
+    " again already known fact next need find it notes mentions based per reports written then"
+    " first here now also so far good start begin begins look looking going coming done settled"
+    " establish clear point know see we i this there after once".split()
 ) | frozenset(word_list("stop_words"))
 
 
@@ -195,7 +196,7 @@ def _inefficiency(seen: _Seen) -> bool:
     return not repeats and not _strange(seen, [seen.known])
 
 
-# ------------------------------------------------------------------------------ what passages decide
+# ----------------------------------------------------------------------------- what passages decide
 
 
 def _contradictory(seen: _Seen) -> bool:
@@ -225,7 +226,7 @@ def _alters(seen: _Seen, triple: Triple) -> bool:
 
 
 def _same_words(seen: _Seen, triple: Triple, page: Passage) -> bool:
-    """Whether the step names the relation, or shares a word with a sentence that gives the value."""
+    """Whether the step names the relation, or has a word of a sentence that gives the value."""
     named = _words(f"{triple.head} {triple.tail} {page.title}")
     said = _words(seen.text.text) - named
     telling = [one for one in page.sentences if _told_in(one, page, triple.tail)]
@@ -297,7 +298,7 @@ def _correct(seen: _Seen) -> bool:
     if seen.step.kind == "Final Answer":
         return _is_accepted(seen) and not seen.unread
     if seen.step.kind == "Logical":
-        ends = [part for part in _conclusions(seen.step.text)]
+        ends = list(_conclusions(seen.step.text))
         right = any(_has(part, answer) for part in ends for answer in seen.question.accepted)
         return right and not seen.unread and not _strange(seen, [seen.known])
     read = [t for t in seen.unread if t.passage in seen.numbers and _gives(seen.step.text, t)]
@@ -311,7 +312,7 @@ def _correct(seen: _Seen) -> bool:
 
 
 def _word_for_word(seen: _Seen, said: str) -> bool:
-    """Whether a passage that is cited has a quotation, its subject for a pronoun, or a hop asks it."""
+    """Whether a cited passage has a quotation, its subject for a pronoun, or a hop asks it."""
     if any(_has(text, said) for text in (_asked(seen).text, *(page.text for page in seen.cited))):
         return True
     rest = [words_of(said).removeprefix(words_of(page.title)) for page in seen.cited]
@@ -336,7 +337,7 @@ _RULES: Mapping[str, Callable[[_Seen], bool]] = {
 
 
 def _strange(seen: _Seen, pages: Sequence[Passage]) -> bool:
-    """Whether a name, number or date of the step, or of what it quotes, stands in none of some texts.
+    """Whether a name, number or date of the step stands in none of some texts.
 
     What is quoted has to stand in a passage that is cited, whatever else is known.
     """

@@ -26,8 +26,7 @@ _CLAUSE = re.compile(
 )
 """What parts two clauses, unless a quotation is open."""
 _THOUGH = re.compile(
-    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ",
-    re.IGNORECASE,
+    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
 )
 _LONGEST_REMARK = 14
 """Words of a remark that a passage is silent; a longer one says more than that."""
