@@ -23,8 +23,9 @@ from builders.steps.features import CONFIGS, config_features, prompt_completion_
 from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import origin_of
+from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow
-from builders.steps.statistics import OF_A_BUILD, StepStatistics, counted, examples
+from builders.steps.statistics import OF_A_BUILD, Rewording, StepStatistics, counted, examples
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
@@ -50,12 +51,17 @@ Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, b
 
 
 def build(
-    plan: StepsBuild, maker: Maker, card: Card, warn: Callable[[str], object] = print
+    plan: StepsBuild,
+    maker: Maker,
+    card: Card,
+    warn: Callable[[str], object] = print,
+    rewriter: Rewriter | None = None,
 ) -> StepStatistics:
     """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers. ``warn`` is told what may matter but stops nothing: labels that other code made.
+    workers. ``warn`` is told what may matter but stops nothing: labels that other code made. A
+    ``rewriter`` words the chosen rows anew, where it can.
 
     Raises ``UserError`` for what the user can mend: folders, versions, too few rows, rows that are
     too long, a full disk.
@@ -75,13 +81,17 @@ def build(
         _check_kind(plan)
         try:
             maker.check()
+            if rewriter is not None:
+                rewriter.check()
             make(plan, verified, maker, found)
             release = publishing.new_release(plan.work)
-            statistics = _write(plan, verified, maker, found, release / "data")
+            statistics = _write(plan, verified, maker, found, release / "data", rewriter)
             _publish(plan, release, statistics, card)
             return statistics
         finally:
             maker.close()
+            if rewriter is not None:
+                rewriter.close()
 
 
 def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
@@ -105,27 +115,34 @@ def _check_kind(plan: StepsBuild) -> None:
 
 
 def _write(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path
+    plan: StepsBuild,
+    verified: VerifiedSet,
+    maker: Maker,
+    found: Found,
+    folder: Path,
+    rewriter: Rewriter | None,
 ) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
     picked = _picked(found, chosen.ids, plan.seed)
     steps = [row for row in picked if row.id in chosen.ids]
     missing = [row for row in picked if row.id not in chosen.ids]
+    steps, rewording = _reworded(plan, verified, rewriter, steps)
     test, groups = _split(plan, steps)
     by_config = {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
-    lengths = check_lengths(picked, plan.max_length, plan.tokenizer)
+    lengths = check_lengths([*steps, *missing], plan.max_length, plan.tokenizer)
     files = _files(by_config, folder)
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
-        teacher=maker.name,
-        simulated=maker.simulated,
+        teacher=maker.name if rewriter is None else rewriter.name,
+        simulated=maker.simulated or (rewriter is not None and rewriter.simulated),
         unverifiable=plan.unverifiable,
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined),
+        rewording=rewording,
         missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
         shortfalls=chosen.shortfalls,
         groups=groups,
@@ -139,6 +156,16 @@ def _write(
         **counted(by_config[STEPS]),
         **_found_counts(found),
     )
+
+
+def _reworded(
+    plan: StepsBuild, verified: VerifiedSet, rewriter: Rewriter | None, steps: list[StepRow]
+) -> tuple[list[StepRow], Rewording | None]:
+    """The chosen rows in a model's words, where it can say the same."""
+    if rewriter is None:
+        return steps, None
+    checkers = checkers_of(verified, plan.benchmarks, plan.pool, plan.seed, steps)
+    return rewriter.reword(steps, checkers)
 
 
 def _found_counts(found: Found) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from builders.steps.making import AnnotationsMaker, without_evidence
 from builders.steps.remarks import GIVES_AWAY, check_sound
 from builders.steps.replies import (
+    UNREADABLE,
     StepRefused,
     Written,
     as_step,
@@ -62,7 +63,6 @@ PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
 
 ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
-UNREADABLE = "the reply is unreadable"
 
 WRITING = Sampling(max_tokens=4096)
 REPLACING = Sampling(max_tokens=1024)

@@ -71,7 +71,7 @@ def foretells(
     The subject of the passage that the very next step cites may be named: it is what to read about.
     """
     known = _known(question, taken)
-    if _names_answer(question, taken, known, guidance):
+    if names_answer(question, taken, guidance):
         return True
     told = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [known])]
     asked = _subjects(question, coming[:1])
@@ -79,15 +79,20 @@ def foretells(
     return any(stands(value, later) and not stands(value, asked) for value in told)
 
 
-def _names_answer(question: Question, taken: Sequence[Step], known: Passage, guidance: str) -> bool:
+def names_answer(question: Question, taken: Sequence[Step], guidance: str) -> bool:
+    """Whether a guidance names the answer where no step has come to it yet.
+
+    ``taken`` are the steps so far, the one in question included.
+    """
     said, asked = words_of(guidance), words_of(question.question)
+    before = words_of(_known(question, taken).text)
     for answer in map(words_of, question.accepted):
         # "Yes" and "no" are words like others, and a question may name the things to choose from:
         # there it counts whether the guidance calls one of them the answer.
         if answer in ("yes", "no") or has_words(asked, answer):
             if _calls_answer(guidance, answer) and not _concluded(taken, answer):
                 return True
-        elif has_words(said, answer) and not has_words(words_of(known.text), answer):
+        elif has_words(said, answer) and not has_words(before, answer):
             return True
     return False
 

@@ -26,6 +26,7 @@ LONGEST_STEP = 1000
 LONGEST_REMARK = 600
 """Characters of a diagnosis or guidance; what is longer is an essay, not a verdict."""
 TWO_STEPS = "two steps in one"
+UNREADABLE = "the reply is unreadable"
 KEYS = ("step", "diagnosis", "guidance")
 
 _NUMBERED = re.compile(r"\s*step\s*\d+\s*:", re.IGNORECASE)

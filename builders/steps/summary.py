@@ -6,7 +6,7 @@ from builders.steps.collect import StepsBuild
 from builders.steps.mining import Refinement
 from builders.steps.refined import REFINED, STATISTICS
 from builders.steps.refinement import RefinementStatistics
-from builders.steps.statistics import StepStatistics
+from builders.steps.statistics import Rewording, StepStatistics
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -44,6 +44,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
         lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+    if made.rewording is not None:
+        lines += rewording(made.rewording)
     if made.unverifiable:
         lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
@@ -52,6 +54,15 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
     folder = plan.output / VERIFIER_STEPS
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])
+
+
+def rewording(found: Rewording) -> list[str]:
+    """How many rows were reworded, and why others were not."""
+    lines = [f"reworded: {found.reworded:,} of {found.rows:,} rows; teacher: {found.teacher}"]
+    lines += [f"kept as they were, {reason}: {number:,}" for reason, number in found.kept.items()]
+    if REQUEST_FAILED in found.kept:
+        lines.append("some requests failed; run the same command again: only they are asked")
+    return lines
 
 
 def counts(made: StepStatistics) -> dict[str, Any]:
