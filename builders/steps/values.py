@@ -14,7 +14,6 @@ from safe_stepwise.records import Passage
 
 _PLACE = re.compile(r"\b(?:passage|step)s? \d+(?:(?:,| and|, and) \d+)*", re.IGNORECASE)
 _TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")
-_ENDS = re.compile(r"(?:['’]s?|[.&-])+$")
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?]\s+|[“\"‘])[\s“\"‘'(]*$")
 _JOINERS = frozenset("of the de la von van del al bin da di".split())
 _JOINED = re.compile(rf"\s+(?:(?:{'|'.join(sorted(_JOINERS))})\s+){{0,2}}")
@@ -72,7 +71,7 @@ def _runs(text: str) -> Iterator[str]:
     run: list[str] = []
     opens, end = False, 0
     for token in _TOKEN.finditer(text):
-        word = _ENDS.sub("", token[0])
+        word = _bare(token[0])
         if run and word in _JOINERS:
             continue
         if run and not (_is_capital(word) and _JOINED.fullmatch(text, end, token.start())):
@@ -95,6 +94,12 @@ def _named(run: list[str], opens: bool) -> Iterator[str]:
         bare, opens = bare[1:], False
     if bare and not (opens and len(bare) == 1):
         yield " ".join(bare)
+
+
+def _bare(word: str) -> str:
+    """A word without what closes it: a genitive, a full stop."""
+    plain = word.rstrip(".&-'’")
+    return plain[:-2].rstrip(".&-'’") if plain.endswith(("'s", "’s")) else plain
 
 
 def _is_capital(word: str) -> bool:

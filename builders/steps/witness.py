@@ -24,6 +24,8 @@ MUCH_ALIKE = 0.6
 """Share of a step's words that an earlier step or a sentence has to hold, to be what it says."""
 SAME_QUOTE = 0.7
 """Likeness (`difflib`, by words) of a quotation and the sentence that it changes a value of."""
+LONGEST_STEP = 2000
+"""Characters of a step that is read at all; the patterns below are made for no more."""
 
 _QUOTED = re.compile(r"“([^”]*)”|\"([^\"]*)\"")
 _CITED = re.compile(r"\bpassages? (\d{1,9})", re.IGNORECASE)
@@ -65,6 +67,8 @@ def bears_out(
     ``Correct`` has to be shown too: every name and number of the step stands where it says, and no
     rule of an error fires.
     """
+    if any(len(one.text) > LONGEST_STEP for one in (*previous, step)):
+        return False
     seen = _Seen(question, plan, tuple(previous), step)
     if label != CORRECT:
         return label in check_order(step.kind) and _RULES[label](seen)
@@ -417,4 +421,6 @@ def _share(words: frozenset[str], text: str) -> float:
 
 
 def _alike(one: str, other: str) -> float:
+    if max(len(one), len(other)) > LONGEST_STEP:
+        return 0.0
     return difflib.SequenceMatcher(None, words_of(one).split(), words_of(other).split()).ratio()

@@ -90,9 +90,7 @@ def after(one: StepRow, step: str = "", diagnosis: str = "", guidance: str = "")
 
 def test_what_says_the_same_is_kept() -> None:
     step = "Step 1: Ors Velt directed Dune Rain, as Passage 1 states. (Attribution)"
-    made = after(
-        RIGHT, step, "That is what Passage 1 says of Ors Velt.", "Now see where he was born."
-    )
+    made = after(RIGHT, step, "So Passage 1 says of Ors Velt.", "Now see where he was born.")
     assert isinstance(made, StepRow)
     assert format_step(made.step) == step
     assert (made.feedback.error_type, made.teacher, made.origin) == ("Correct", "t", "ideal")
@@ -302,7 +300,8 @@ def test_chosen_rows_are_reworded_and_all_is_said(
 ) -> None:
     plain = tmp_path / "plain"
     build_verifier_steps.main(
-        f"--verified {verified} --teacher annotations --rows 60 --output {plain} --workers 1".split()
+        f"--verified {verified} --teacher annotations --rows 60 --output {plain} "
+        "--workers 1".split()
     )
     with MockServer(faithful) as server:
         out = tmp_path / "out"
