@@ -41,7 +41,7 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import Opener, open_engine
-from safe_stepwise.records import Step, canonical_json
+from safe_stepwise.records import Passage, Question, Step, Triple, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
@@ -430,6 +430,38 @@ def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
         assert list(one.rows) == rest
         (refused,) = [r for r in one.refused if not r.error_type]
         assert (refused.reason.partition(":")[0], refused.position) == (clause, 3)
+
+
+def test_a_plan_knows_a_later_result_by_any_passages_title(made: Callable[..., Any]) -> None:
+    """The next passage's subject may be named, unless it is what only that passage tells."""
+    said = {
+        "Ors Velt": "Dune Rain was directed by Ors Velt.",
+        "Oru": "Ors Velt was born in Oru.",
+        "Oru (town)": "Oru is a town in the country of Kelvia.",
+    }
+    names = ["Dune Rain", "Ors Velt", "Oru", "Kelvia"]
+    relations = ["director", "place of birth", "country"]
+    path = tuple(
+        Triple(head, relation, tail, n, 0)
+        for n, (head, relation, tail) in enumerate(
+            zip(names, relations, names[1:], strict=False), 1
+        )
+    )
+    question = Question(
+        "q", "musique", "train", "In which country was the director of Dune Rain born?", "Kelvia",
+        passages=tuple(Passage(title, (text,), True) for title, text in said.items()),
+    )  # fmt: skip
+    label = replace(pairs()[0][1], reasoning_path=path, knowledge_graph=path)
+    truth = Truth(((question, label),))
+
+    def telling(asked: Asked) -> str:
+        reply = json.loads(truth.ideal(asked))
+        reply["steps"][0]["guidance"] = "Next, read about Oru."
+        return json.dumps(reply)
+
+    truth.trajectory = telling
+    found, _ = made(truth, ((question, label),))
+    assert reasons(found)["the guidance gives away a later result"] == 1
 
 
 def test_a_diagnosis_of_two_errors_is_refused() -> None:

@@ -104,7 +104,8 @@ def test_what_says_the_same_is_kept() -> None:
     ("one", "changes", "reason"),
     [
         (RIGHT, {}, SAME),
-        (RIGHT, {"step": "Step 1: Dune Rain was directed by Ors Velt. (Logical)"}, "of another kind"),
+        (RIGHT, {"step": "Step 1: Dune Rain was directed by Ors Velt. (Logical)"},
+         "of another kind"),
         (RIGHT, {"step": "Step 2: Dune Rain was directed by Ors Velt. (Attribution)"}, "grammar"),
         (RIGHT, {"step": "It was him."}, "grammar"),
         (RIGHT, {"step": "Step 1: Dune Rain was directed by Ors Velt. (Attribution)"},

@@ -175,6 +175,12 @@ def test_a_wrong_value_inside_a_quotation_is_contradictory_never_unsupported(tex
         assert not said & {"Unsupported", "Correct"}
 
 
+def test_a_value_in_the_place_of_another_is_not_unsupported() -> None:
+    said = found("According to Passage 1, Dune Rain was directed by Zyx Quarl.")
+    assert "Contradictory" in said
+    assert not said & {"Unsupported", "Correct"}
+
+
 def test_a_sentence_quoted_from_the_wrong_passage_is_unsupported() -> None:
     text = "According to Passage 2, “Dune Rain is a film of 1931 directed by Ors Velt.”"
     assert "Unsupported" in found(text)
