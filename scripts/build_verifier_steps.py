@@ -12,8 +12,9 @@ from builders.steps.build import build
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.steps.model import known_maker
+from builders.steps.rewriting import Rewriter, known_rewriter
 from builders.steps.summary import summary
-from builders.verified.teachers.choice import client_of, known_teacher, spending
+from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import VERIFIER_STEPS, known_version
@@ -61,13 +62,26 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
     teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
     maker = known_maker(teachers, options.seed, unverifiable=options.unverifiable)
-    client = client_of(maker)
+    rewriter = _rewriter(options)
+    client = client_of(rewriter or maker)
     try:
-        print(summary(plan, build(plan, maker, card.files, warn)))
+        print(summary(plan, build(plan, maker, card.files, warn, rewriter)))
     finally:
         # Its account outlives the client, and is owed whatever came of the build.
         if spent := spending(client):
             print(spent)
+
+
+def _rewriter(options: argparse.Namespace) -> Rewriter | None:
+    if options.rewrite is None:
+        return None
+    if options.teacher != ANNOTATIONS:
+        raise UserError(
+            f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher "
+            f"{ANNOTATIONS}"
+        )
+    asked = (options.rewrite, options.cache, options.in_flight, options.timeout)
+    return known_rewriter(known_teacher(*asked, where="--rewrite"), options.rewrite)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,7 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--tokenizer", metavar="NAME", help=counted)
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
-    add_teacher_options(parser)
+    model = add_teacher_options(parser)
+    reworded = (
+        "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
+    )
+    model.add_argument("--rewrite", metavar="SPEC", help=reworded)
     return parser
 
 

@@ -24,9 +24,17 @@ from builders.steps.lengths import check_lengths
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rewording import in_held_back_words
+from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow
 from builders.steps.skeletons import unseen
-from builders.steps.statistics import OF_A_BUILD, StepStatistics, concerns, counted, examples
+from builders.steps.statistics import (
+    OF_A_BUILD,
+    Rewording,
+    StepStatistics,
+    concerns,
+    counted,
+    examples,
+)
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
@@ -59,12 +67,17 @@ Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, b
 
 
 def build(
-    plan: StepsBuild, maker: Maker, card: Card, warn: Callable[[str], object] = print
+    plan: StepsBuild,
+    maker: Maker,
+    card: Card,
+    warn: Callable[[str], object] = print,
+    rewriter: Rewriter | None = None,
 ) -> StepStatistics:
     """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers. ``warn`` is told what may matter but stops nothing: labels that other code made.
+    workers. ``warn`` is told what may matter but stops nothing: labels that other code made. A
+    ``rewriter`` words the chosen rows anew, where it can.
 
     Raises ``UserError`` for what the user can mend: folders, versions, too few rows, rows that are
     too long, a full disk.
@@ -84,15 +97,19 @@ def build(
         _check_kind(plan)
         try:
             maker.check()
+            if rewriter is not None:
+                rewriter.check()
             make(plan, verified, maker, found)
             release = publishing.new_release(plan.work)
-            statistics = _write(plan, verified, maker, found, release / "data")
+            statistics = _write(plan, verified, maker, found, release / "data", rewriter)
             _publish(plan, release, statistics, card)
             for concern in concerns(statistics):
                 warn(concern)
             return statistics
         finally:
             maker.close()
+            if rewriter is not None:
+                rewriter.close()
 
 
 def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
@@ -116,7 +133,12 @@ def _check_kind(plan: StepsBuild) -> None:
 
 
 def _write(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path
+    plan: StepsBuild,
+    verified: VerifiedSet,
+    maker: Maker,
+    found: Found,
+    folder: Path,
+    rewriter: Rewriter | None,
 ) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
@@ -128,6 +150,7 @@ def _write(
         plan, verified, maker, [row for row in picked if _key(row) in test]
     )
     steps, missing = ([reworded.get(row.id, row) for row in part] for part in (steps, missing))
+    steps, rewording = _reworded(plan, verified, rewriter, steps)
     by_config, overlap = _without_copies(
         {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
     )
@@ -138,13 +161,14 @@ def _write(
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
-        teacher=maker.name,
-        simulated=maker.simulated,
+        teacher=maker.name if rewriter is None else rewriter.name,
+        simulated=maker.simulated or (rewriter is not None and rewriter.simulated),
         unverifiable=plan.unverifiable,
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined),
+        rewording=rewording,
         missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
         wordings={name: _wordings(parts[TEST], new) for name, parts in by_config.items()},
         overlap=overlap,
@@ -160,6 +184,16 @@ def _write(
         **counted(by_config[STEPS]),
         **_found_counts(found),
     )
+
+
+def _reworded(
+    plan: StepsBuild, verified: VerifiedSet, rewriter: Rewriter | None, steps: list[StepRow]
+) -> tuple[list[StepRow], Rewording | None]:
+    """The chosen rows in a model's words, where it can say the same."""
+    if rewriter is None:
+        return steps, None
+    checkers = checkers_of(verified, plan.benchmarks, plan.pool, plan.seed, steps)
+    return rewriter.reword(steps, checkers)
 
 
 def _found_counts(found: Found) -> dict[str, Any]:

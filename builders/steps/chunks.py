@@ -111,7 +111,7 @@ class StepChunk:
         candidates, passing, content = [], [], []
         for (question, _), made in zip(asked, self._made(asked), strict=True):
             rows, bad = _checked(made.rows)
-            if any(row.origin == IDEAL for row in rows):
+            if rows:  # there are none but of a trajectory that passed, be its own refused
                 passing.append(question.id)
             if ours := refined.get(question.id):
                 rows, more = _checked([*ours, *rows])

@@ -25,6 +25,18 @@ OF_A_BUILD = (
 
 
 @dataclass(frozen=True, slots=True)
+class Rewording:
+    """What became of the rows: how many there were, were reworded, and why others were not."""
+
+    teacher: str
+    simulated: bool
+    rows: int
+    reworded: int
+    kept: Mapping[str, int]
+    """Rows that stay as they were, by reason up to its first colon."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepStatistics:
     """The record of one build; every mapping counts rows unless it says otherwise.
 
@@ -45,6 +57,8 @@ class StepStatistics:
     pool: int | None
     refined: Mapping[str, Any] | None
     """Where the refined rows come from, if any was given (see `refined.origin_of`)."""
+    rewording: Rewording | None
+    """What became of the rows that a model was to word anew, if one was."""
     rows: int
     questions: int
     splits: Counts

@@ -8,7 +8,7 @@ from builders.steps.mining import Refinement
 from builders.steps.probes import Probe
 from builders.steps.refined import REFINED, STATISTICS
 from builders.steps.refinement import RefinementStatistics
-from builders.steps.statistics import StepStatistics
+from builders.steps.statistics import Rewording, StepStatistics
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, STEPS, UNSEEN, VERIFIER_STEPS
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -53,6 +53,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
         lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+    if made.rewording is not None:
+        lines += rewording(made.rewording)
     if made.unverifiable:
         lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
@@ -90,6 +92,15 @@ def _wordings(made: StepStatistics) -> Iterator[str]:
         yield f"diagnoses of the {common['skeletons']} commonest wordings: {common['share']:.1%}"
 
 
+def rewording(found: Rewording) -> list[str]:
+    """How many rows were reworded, and why others were not."""
+    lines = [f"reworded: {found.reworded:,} of {found.rows:,} rows; teacher: {found.teacher}"]
+    lines += [f"kept as they were, {reason}: {number:,}" for reason, number in found.kept.items()]
+    if REQUEST_FAILED in found.kept:
+        lines.append("some requests failed; run the same command again: only they are asked")
+    return lines
+
+
 def counts(made: StepStatistics) -> dict[str, Any]:
     """What a release's lock says of the set."""
     return {name: getattr(made, name) for name in ("rows", "questions", "splits", "origins")}
@@ -97,7 +108,10 @@ def counts(made: StepStatistics) -> dict[str, Any]:
 
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
-    header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
+    header = (
+        *("verifier says", "checker says", "step", "plan"),
+        *("differ", "of", "rate", "doubted", "rows"),
+    )
     clusters = [
         tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters
     ]
