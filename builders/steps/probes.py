@@ -82,9 +82,10 @@ class Probe:
 def probed(rows: Sequence[StepRow]) -> tuple[Probe, ...]:
     """What each of `KINDS` reaches on the rows of all splits together.
 
-    Equal rows in equal order give equal figures, whatever the number of threads. Raises
+    Equal rows give equal figures, whatever their order and the number of threads. Raises
     ``UserError`` where scikit-learn is not installed.
     """
+    rows = sorted(rows, key=lambda row: row.id)
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in KINDS)
 
 

@@ -28,8 +28,9 @@ MOST_SHARE = 0.02
 COMMONEST = 20
 """Diagnoses whose common share of all rows is told."""
 
+# A mark that opens twice is read from the second on: else a text of them took quadratic time.
 _QUOTED = re.compile(
-    r"“[^”]*+”|«[^»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)"
+    r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^‘’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)"
 )
 _SPOKEN = re.compile(r":\s++(?!(?:Passage|Step)s? \d)(?=[^\Wa-z]).*", re.DOTALL)
 _WORD = re.compile(r"\w++(?:['’.&-]\w++)*+")

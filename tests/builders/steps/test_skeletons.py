@@ -16,6 +16,7 @@ from builders.steps.skeletons import (
     varieties,
 )
 from safe_stepwise.records import Feedback, Question, Step, StepKind
+from tests.growth import too_slow
 
 NAMES = st.sampled_from(
     "Oru|Ana Vorr|The Duke of Oru|Ors van der Vel|1901|5 May 1901|1,234|“so it”|«neu»|Łódź|東京"
@@ -47,6 +48,10 @@ def test_a_skeleton_is_its_own_skeleton(text: str) -> None:
     assert once == " ".join(once.split())
     assert f"{MASK} {MASK}" not in once
     assert not any(c.isdigit() or c.isupper() for c in once)
+
+
+def test_twice_the_text_takes_twice_the_time() -> None:
+    assert not too_slow(lambda text: [skeleton(text * 5) for _ in range(2)])
 
 
 @given(st.lists(st.sampled_from("reads gives old of the and so born Passage Oru 12".split())))
