@@ -13,9 +13,8 @@ from builders.verified.lookup import Labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.labels.agreement import by_noise_type, score_rows
-from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, canonical_json
-from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.files import named_by_user, write_lines
 from safe_stepwise.store.tables import table
 from scripts.cli import COUNT, FILE, SEED, command, run, share
 
@@ -55,10 +54,8 @@ def main(arguments: Sequence[str]) -> None:
         ]
     print(table([HEADER, *rows]))
     if options.misread:
-        try:
+        with named_by_user(options.misread):
             write_lines(options.misread, map(canonical_json, misread))
-        except OSError as error:
-            raise UserError(f"{options.misread}: cannot be written: {error.strerror}") from None
         print(f"{len(misread)} rows in {options.misread}")
 
 

@@ -10,7 +10,7 @@ from evaluators.labels.agreement import agreement, lacks_entities, score_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
 from safe_stepwise.store.agreement import Seen, agreement_of
-from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.files import named_by_user, write_lines
 from safe_stepwise.store.terminal import printable
 
 Labelled = tuple[Question, Label]
@@ -117,8 +117,6 @@ def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
         }
         for question, label in differ
     )
-    try:
+    with named_by_user(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None

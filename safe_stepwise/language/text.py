@@ -79,7 +79,7 @@ def strip_diacritics(text: str) -> str:
     >>> strip_diacritics("Bjørk Łoś Müller")
     'Bjork Los Muller'
     """
-    if text.isascii() and "`" not in text:
+    if text.isascii() and "`" not in text:  # the one ASCII letter that is spelled out
         return text
     plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
     if plain.isascii():

@@ -71,6 +71,18 @@ def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
 
 
 @contextmanager
+def named_by_user(path: Path) -> Iterator[None]:
+    """Where a file is written that the user named: what the system objects to is their mistake.
+
+    Raises ``UserError`` for an ``OSError`` within.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """An empty folder to fill, which is renamed to ``path`` when that went well.
 
