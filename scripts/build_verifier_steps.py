@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--refined", **FILE, help="of refine_verifier_steps: rows that join in")
     others = "of the questions that could not be verified instead; nothing checks their steps"
     add("--unverifiable", action="store_true", help=others)
-    add("--pool", **COUNT, help="try N questions of each split (default: all)")
+    add("--pool", **COUNT, help="try N questions of each split (default: one for every 3 rows)")
     add("--seed", **SEED, help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
     add("--workers", **COUNT, default=cores(), help="default: all cores")

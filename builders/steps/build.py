@@ -8,7 +8,7 @@ import functools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,17 @@ import pyarrow as pa
 
 from builders.steps import leakage
 from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import Found, StepsBuild, make, question_key
+from builders.steps.collect import Found, StepsBuild, enough, make, question_key
 from builders.steps.composition import choose, rank
 from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
-from builders.steps.questions import VerifiedSet, open_verified
+from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rewording import in_held_back_words
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow
 from builders.steps.skeletons import unseen
 from builders.steps.statistics import (
-    OF_A_BUILD,
     Rewording,
     StepStatistics,
     concerns,
@@ -85,7 +84,7 @@ def build(
     if not 0 < plan.test_share < 1:
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
-    verified.of(plan.benchmarks)
+    plan = replace(plan, pool=enough(plan, verified))
     if others := _labelled_otherwise(verified):
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
     found = Found()

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from builders.steps.features import check_row
 from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow, row_of
 from builders.work.shards import Annotator, read_shard
-from safe_stepwise.records import Label, Question, identity
+from safe_stepwise.records import Label, Question, as_object, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
@@ -88,10 +88,10 @@ class StepChunk:
     @property
     def path(self) -> Path:
         """The shard file, named by content."""
-        maker, refined = self.maker, map(asdict, self.refined)
+        maker = self.maker
         code = code_digest(__name__, maker.__module__)
         head = [code, maker.identity, maker.name, self.benchmark, self.split, self.seed]
-        key = identity([*head, self.rows, *refined])[:24]
+        key = identity([*head, self.rows, *self.refined])[:24]
         return self.folder / f"{self.benchmark}-{self.split}-{key}.arrow"
 
     @property
@@ -121,7 +121,9 @@ class StepChunk:
             candidates += found
             if rows:
                 ids = [one.id for one in found]
-                content.append({"ids": ids, "content": json.dumps(_content(rows))})
+                content.append(
+                    {"ids": ids, "content": json.dumps(_content(rows), default=as_object)}
+                )
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
@@ -158,7 +160,7 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
     """Step rows of a question, of which there may be several: with fewer passages, say."""
     questions = list(dict.fromkeys(row.question for row in rows))
     return {
-        "questions": [asdict(question) for question in questions],
+        "questions": questions,
         "rows": [{"question": questions.index(row.question), **row.content} for row in rows],
     }
 

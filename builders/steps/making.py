@@ -1,25 +1,20 @@
 """From a verified question to labelled steps: ideal ones, injected errors, missing evidence."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from builders.steps.contexts import Source
 from builders.steps.injection import inject
+from builders.steps.missing_evidence import without_evidence
 from builders.steps.proposals import Injector
 from builders.steps.rows import Made, Refused, StepRow
 from builders.steps.trajectories import TrajectoryError, checked
-from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import choice_for, missing, searched_for, word
-from safe_stepwise.checking.wordings import said as told_in
+from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import read
-from safe_stepwise.records import Feedback, Label, Passage, Question, Step
-from safe_stepwise.steps import StepError, format_step
-from safe_stepwise.store.names import IDEAL, INJECTED
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
+from safe_stepwise.records import Feedback, Label, Question, Step
+from safe_stepwise.store.names import IDEAL
+from safe_stepwise.taxonomy import CORRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +56,31 @@ class AnnotationsMaker:
         self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
     ) -> list[Made]:
         """What comes of those at some places."""
-        return [self.make(*questions[n], partner=_partner(questions, n)) for n in places]
 
-    def make(self, question: Question, label: Label, partner: Source | None = None) -> Made:
+        @lru_cache(maxsize=2)
+        def source(place: int) -> Source | str:
+            return _source(*questions[place], self.unseen)
+
+        made = []
+        for place in places:
+            own, other = source(place), place ^ 1
+            partner = source(other) if other < len(questions) else None
+            partner = None if isinstance(partner, str) else partner
+            made.append(self._made(questions[place][0], own, partner))
+        return made
+
+    def make(self, question: Question, label: Label) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
+        return self.make_all([(question, label)])[0]
+
+    def _made(self, question: Question, source: Source | str, partner: Source | None) -> Made:
+        if isinstance(source, str):
+            return Made((), (Refused.of(question, source),))
         try:
-            source = Source.of(question, label, self.unseen)
             steps = write_trajectory(source.checker, self.seed)
             verdicts = checked(source.checker, steps)
-        except (PlanError, TrajectoryError) as error:
-            kind = "no plan: " if isinstance(error, PlanError) else ""
-            return Made((), (Refused.of(question, f"{kind}{error}"),))
+        except TrajectoryError as error:
+            return Made((), (Refused.of(question, str(error)),))
         injector = Injector(source, self.seed, partner)
         rows = ideal_rows(question, steps, verdicts, self.name)
         rows += ideal_elsewhere(injector, steps, self.name)
@@ -80,15 +89,12 @@ class AnnotationsMaker:
         return Made(tuple(rows), tuple(refused))
 
 
-def _partner(questions: Sequence[tuple[Question, Label]], number: int) -> Source | None:
-    """The other of two neighbours, if there is one that a plan can be made for."""
-    other = number ^ 1
-    if other >= len(questions):
-        return None
+def _source(question: Question, label: Label, unseen: bool) -> Source | str:
+    """What contexts are made of, or why there is no plan."""
     try:
-        return Source.of(*questions[other])
-    except PlanError:
-        return None
+        return Source.of(question, label, unseen)
+    except PlanError as error:
+        return f"no plan: {error}"
 
 
 def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
@@ -118,70 +124,3 @@ def ideal_rows(
         StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
         for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
     ]
-
-
-def without_evidence(
-    checker: Checker, ideal: Sequence[Step], seed: int, teacher: str
-) -> list[StepRow]:
-    """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
-
-    The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
-    honest one, which says what it can't find, and the guidance comes with a search query. Only a
-    fact whose value no other passage mentions counts: else the evidence is not missing.
-    Earlier steps keep what they say, with the numbers that passages have once one is gone.
-    """
-    plan, question = checker.plan, checker.question
-    places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
-    if not places:
-        return []
-    choice = choice_for(str(seed), question.id, "missing evidence")
-    place = places[choice % len(places)]
-    item = plan.items[place]
-    assert item.passage is not None
-    what = missing(item, question.passages)
-    said = " ".join(f"None of the passages states {what}.".split())
-    step = Step(place + 1, said, "Attribution")
-    try:
-        format_step(step)
-    except StepError:
-        return []
-    feedback = Feedback(
-        MISSING_EVIDENCE,
-        word("diagnosis", "missing_evidence", said, what=what),
-        word("guidance", "search", said, what=what),
-        searched_for(item, question.passages),
-    )
-    left = tuple(p for n, p in enumerate(question.passages, 1) if n != item.passage)
-    previous = tuple(_renumbered(step, item.passage) for step in ideal[:place])
-    less = replace(question, passages=left)
-    return [StepRow(less, previous, step, feedback, INJECTED, teacher)]
-
-
-def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether nothing states a fact once its passage is removed, nor was it read before."""
-    if any(other.passage == item.passage for other in earlier):
-        return False
-    if item.sentence is not None and not _known(checker, item, earlier):
-        return False
-    value = checker.claims.value_of(item)
-    others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
-    return all(first_mention(read(page), value) is None for page in others)
-
-
-def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether question or earlier facts name what a passage is about, so that it can be asked."""
-    assert item.passage is not None
-    title = checker.passages[item.passage - 1].title
-    told = [told_in(other, checker.passages) for other in earlier]
-    words = read(Passage("", (" ".join([checker.question.question, *told]),)))
-    return first_mention(words, title) is not None
-
-
-def _renumbered(step: Step, gone: int) -> Step:
-    """A step whose citations count without the passage that is gone."""
-
-    def less(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return f"Passage {number - 1 if number > gone else number}"
-
-    return replace(step, text=re.sub(r"\bPassage (\d+)", less, step.text))

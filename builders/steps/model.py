@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from builders.steps.making import AnnotationsMaker, without_evidence
+from builders.steps.making import AnnotationsMaker
+from builders.steps.missing_evidence import without_evidence
 from builders.steps.remarks import GIVES_AWAY, check_sound
 from builders.steps.replies import (
     UNREADABLE,

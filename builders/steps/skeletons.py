@@ -17,6 +17,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Step
@@ -56,6 +57,7 @@ _INNER = _ARTICLES | set("of and or de del della la le du van von der den da di 
 _CITED = frozenset("passage passages step steps".split())
 
 
+@lru_cache(maxsize=16384)
 def skeleton(text: str) -> str:
     """The skeleton of a text: words in lower case and masks, one space between two of them.
 

@@ -17,12 +17,6 @@ from safe_stepwise.taxonomy import TAXONOMY, category
 
 Counts = Mapping[str, Mapping[str, int]]
 
-OF_A_BUILD = (
-    *"benchmark split version source teacher simulated verified digest".split(),
-    *"license homepage citation code_sha256".split(),
-)
-"""What a record of verified questions has to have, as it is carried over."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rewording:

@@ -50,6 +50,7 @@ class Claims:
         self.passages = question.passages
         self.facts = [plan.items[place] for place in plan.facts]
         self._stated: dict[tuple[object, ...], bool] = {}
+        self._held: dict[str, bool] = {}
 
     @cached_property
     def entities(self) -> tuple[str, ...]:
@@ -60,7 +61,9 @@ class Claims:
 
     def held(self, value: str) -> bool:
         """Whether some passage has a value."""
-        return any(has_value(page, value) for page in self.passages)
+        if value not in self._held:
+            self._held[value] = any(has_value(page, value) for page in self.passages)
+        return self._held[value]
 
     def known(self, previous: Sequence[Step]) -> Passage:
         """The question and the accepted steps, as a text to search."""

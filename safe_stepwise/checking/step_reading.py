@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
@@ -97,7 +97,7 @@ _OPENER = re.compile(
 _LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """A step's text taken apart; ``claim`` is what is left without citations and references."""
 
@@ -110,12 +110,12 @@ class Reading:
     announces: bool
     """Whether it speaks of what could or should be done, not of what is."""
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """The claim's content words, cleaned."""
         return content_words(self.claim)
 
-    @property
+    @cached_property
     def values(self) -> tuple[str, ...]:
         """Names, dates and numbers that the step gives, as it writes them."""
         runs = [_OPENER.sub("", written) for written, _ in names_in(self.page).values()]
@@ -338,7 +338,12 @@ def has_value(page: Passage, value: str) -> bool:
         given = dates_in(read(page).clean)
         return any(found.year and found.agrees(date) for found in given)
     whole = first_mention(read(page), value) is not None
-    return whole or _squeezed(value) in _squeezed(f"{page.title} {page.text}")
+    return whole or _squeezed(value) in _letters_of(page)
+
+
+@lru_cache(maxsize=4096)
+def _letters_of(page: Passage) -> str:
+    return _squeezed(f"{page.title} {page.text}")
 
 
 @lru_cache(maxsize=4096)
