@@ -17,11 +17,23 @@ from safe_stepwise.records import Passage
 Sort = Literal["person", "place", "group", "work"]
 
 _SORTS: tuple[Sort, ...] = get_args(Sort)
-_IS_A = re.compile(r"\b(?:is|was|are|were)\b(?P<what>[^.;]{0,160})", re.IGNORECASE)
-_NOUN = re.compile(
-    "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?\b)" for s in _SORTS)
+# "is one of the first films of": the noun before what tells of it more, its head.
+_IS_A = re.compile(
+    r"(?P<who>.{1,400}?)\b(?:is|was|are|were) (?:one of |part of |(?:a|an|the) (?:kind|type) of )?"
+    r"(?P<what>[^.;,()\"“]{0,120}?) *(?=[.;,()\"“]|$|\b(?:of|in|on|at|by|from|for|with|to|about"
+    r"|that|which|who|whose|where|when|between|during|based|located|situated|directed|written"
+    r"|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
+    r"|currently|appearing|headquartered|near|and is|and was)\b)"
 )
-_BORN = re.compile(r"\(.{0,60}?\b(?:born|\d{4} ?[-–—])", re.IGNORECASE)
+_NOUN = "|".join(
+    rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS
+)
+_HEAD = re.compile(rf"(?:{_NOUN})$")
+_ASKS_FOR = re.compile(
+    rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b",
+    re.IGNORECASE,
+)
+_BORN = re.compile(r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—])", re.IGNORECASE)
 _IN_A_PLACE = re.compile(
     r"\b(?:born (?:and raised )?in|died in|located in|lies in|based in"
     r"|(?:city|town|village|capital) of|(?:city|town|village|municipality|county|district) in)"
@@ -46,12 +58,20 @@ def sort_of(page: Passage) -> Sort | None:
     'work'
     """
     first = page.sentences[0] if page.sentences else ""
-    called = _IS_A.search(first)
-    noun = _NOUN.search(called["what"]) if called else None
-    if noun is None:
-        return "person" if _BORN.search(first) else None
-    found: Sort = noun.lastgroup  # type: ignore[assignment]
-    return found
+    title = normal_name(page.title).split()
+    called = _IS_A.match(first)
+    who = normal_name(called["who"] if called else first).split()
+    if 2 * sum(word in who for word in title) < len(title):  # "List of films by ..."
+        return None
+    noun = _HEAD.search(called["what"].lower()) if called else None
+    if noun is not None:
+        return _named(noun)
+    born = _BORN.search(first) and not any(char.isdigit() for char in page.title)
+    return "person" if born else None
+
+
+def _named(noun: re.Match[str]) -> Sort:
+    return next(sort for sort in _SORTS if noun[sort])
 
 
 def sort_of_tail(relation: str) -> Sort | None:
@@ -63,6 +83,16 @@ def sort_of_tail(relation: str) -> Sort | None:
     if relation in RELATIONS and RELATIONS[relation].kind == "place":
         return "place"
     return "person" if relation in _PERSONS else "group" if relation in _GROUPS else None
+
+
+def sort_asked_for(question: str) -> Sort | None:
+    """What sort of thing a question asks for, where it says so.
+
+    >>> sort_asked_for("Which city was Ana Vorr born in?"), sort_asked_for("Who won?")
+    ('place', None)
+    """
+    asked = _ASKS_FOR.match(question)
+    return _named(asked) if asked else None
 
 
 def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:

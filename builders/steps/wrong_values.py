@@ -7,7 +7,7 @@ and places come from the passages, those that share words with the right one for
 import re
 from collections.abc import Iterator, Sequence
 
-from builders.steps.sorts import of_sort, sort_of_name, sort_of_tail
+from builders.steps.sorts import of_sort, sort_asked_for, sort_of_name, sort_of_tail
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
 from safe_stepwise.language.relations import RELATIONS, same_nation
@@ -15,6 +15,8 @@ from safe_stepwise.language.text import as_date, as_number, dates_in, normal_nam
 from safe_stepwise.records import Passage, Question
 
 _MOST = 6
+_YEARS = 150
+"""Between two dates of which one could be mistaken for the other, at most."""
 _DEMONYMS = dict(
     pair.strip().split(" of ")
     for pair in """
@@ -101,7 +103,8 @@ def _dates(question: Question, value: str) -> Iterator[str]:
         text = page.text
         for found in dates_in(text):
             written = text[found.start : found.end]
-            if found.year and _shape(written) == form and not found.agrees(date):
+            near = abs(found.year - date.year) <= _YEARS
+            if found.year and near and _shape(written) == form and not found.agrees(date):
                 yield written
     if date.year:
         for by in (4, -7, 11, -3):
@@ -139,7 +142,8 @@ def _names(question: Question, item: Item, value: str, others: Sequence[Passage]
     """Names of the value's sort, from the question's passages first, the likest foremost."""
     sort = sort_of_name(value, question.passages)
     if item.sentence is None:
-        sort = sort_of_tail(item.triples[0].relation) or sort
+        relation = item.triples[0].relation
+        sort = sort_of_tail(relation) or sort_asked_for(relation) or sort
     if sort is None:
         return
     words = set(normal_name(value).split())
