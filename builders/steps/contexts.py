@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from builders.steps.rows import ContextKind
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, normal_name, words_of

@@ -1,20 +1,24 @@
-"""From a verified question to labelled steps: ideal ones, injected errors, missing evidence."""
+"""From a verified question to labelled steps: ideal ones and injected errors (SAFE v1, 3.3)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
-from builders.steps.contexts import Source
-from builders.steps.injection import inject
+from builders.steps.contexts import Context, Source
 from builders.steps.missing_evidence import without_evidence
-from builders.steps.proposals import Injector
-from builders.steps.rows import Made, Refused, StepRow
-from builders.steps.trajectories import TrajectoryError, checked
+from builders.steps.proposals import Injector, Proposal
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.trajectories import checked
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
-from safe_stepwise.store.names import IDEAL
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.steps import StepError, format_step
+from safe_stepwise.store.names import IDEAL, INJECTED
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
+
+TRIES = 4
+"""Wordings and values tried for one error at one position before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +128,88 @@ def ideal_rows(
         StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
         for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
     ]
+
+
+def inject(
+    injector: Injector, ideal: Sequence[Step], teacher: str
+) -> tuple[list[StepRow], list[Refused]]:
+    """Rows with one error each, for every type at one of the positions where it can stand.
+
+    ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of
+    its steps is kept only if the checker finds exactly the error that was meant in it, which also
+    settles that no type comes before it in the order of checks; else it is refused, with what the
+    checker says instead. Diagnosis and guidance are the checker's, who says where the text stands
+    against the step.
+    """
+    rows: list[StepRow] = []
+    refused: list[Refused] = []
+    home, q = injector.source.context, injector.question
+    for error_type in ERROR_TYPES:
+        for position in injector.positions(error_type.name, len(ideal)):
+            proposals = injector.propose(error_type.name, position)
+            made = _confirmed(home, ideal, proposals, error_type.name, position)
+            previous = tuple(ideal[: position - 1])
+            if isinstance(made, _Confirmed):
+                rows.append(made.row(previous, teacher))
+                break
+            if made.reason:
+                where = (q.benchmark, q.id, error_type.name, position)
+                refused.append(Refused(*where, made.reason, made.text))
+    return rows, refused
+
+
+def well_formed(proposal: Proposal, position: int) -> Step | None:
+    """A proposal as a step; None where it breaks the grammar of steps."""
+    step = Step(position, " ".join(proposal.text.split()), proposal.kind)
+    try:
+        format_step(step)
+    except StepError:
+        return None
+    return step
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A step with the error that was meant, and where it has it."""
+
+    context: Context
+    step: Step
+    feedback: Feedback
+
+    def row(self, previous: tuple[Step, ...], teacher: str) -> StepRow:
+        here = self.context
+        made = (here.question, previous, self.step, self.feedback, INJECTED, teacher)
+        return StepRow(*made, here.kind, here.borrowed)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotTaken:
+    """Why no proposal was taken, "" where there was none, and the last one's text."""
+
+    reason: str
+    text: str
+
+
+def _confirmed(
+    home: Context,
+    ideal: Sequence[Step],
+    proposals: Iterator[Proposal],
+    error_type: str,
+    position: int,
+) -> _Confirmed | _NotTaken:
+    reason, text = "", ""
+    for proposal in islice(proposals, TRIES):
+        text = " ".join(proposal.text.split())
+        step = well_formed(proposal, position)
+        context = proposal.context or home
+        if proposal.context is None and text == ideal[position - 1].text:
+            reason = reason or "the step is the ideal one"
+        elif step is None:
+            reason = reason or "the step breaks the grammar"
+        else:
+            feedback = context.checker.check(ideal[: position - 1], step)
+            if feedback is not None and feedback.error_type == error_type:
+                return _Confirmed(context, step, feedback)
+            found = "abstains" if feedback is None else f"finds {feedback.error_type}"
+            reason = reason or f"the checker {found}"
+    return _NotTaken(reason, text)

@@ -32,7 +32,7 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.targets import (
     Target,
     applicable,
@@ -42,7 +42,7 @@ from builders.steps.targets import (
     imaginable,
     targets,
 )
-from builders.steps.trajectories import TrajectoryError, checked, trusted
+from builders.steps.trajectories import checked, trusted
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply

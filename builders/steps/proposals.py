@@ -14,10 +14,11 @@ from builders.steps import contexts
 from builders.steps.contexts import Context, Source
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import is_free, is_noun, state, steps_named, told
 from safe_stepwise.checking.step_reading import content_words
-from safe_stepwise.checking.wordings import choice_for, missing
+from safe_stepwise.checking.wordings import missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS

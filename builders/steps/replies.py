@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builders.steps.trajectories import TrajectoryError
+from builders.steps.rows import TrajectoryError
 from builders.verified.teachers.replies import ReplyClass, UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts

@@ -67,6 +67,10 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
     )
 
 
+class TrajectoryError(Exception):
+    """A trajectory that is not kept; the message is the reason, its kind before the colon."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A candidate that is in no split: a question, or one step of it, and why.

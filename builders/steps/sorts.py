@@ -25,9 +25,7 @@ _IS_A = re.compile(
     r"|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
     r"|currently|appearing|headquartered|near|and is|and was)\b)"
 )
-_NOUN = "|".join(
-    rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS
-)
+_NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS)
 _HEAD = re.compile(rf"(?:{_NOUN})$")
 _ASKS_FOR = re.compile(
     rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b",

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
+from builders.steps.rows import TrajectoryError
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, format_step
 from safe_stepwise.taxonomy import CORRECT
-
-
-class TrajectoryError(Exception):
-    """A trajectory that is not kept; the message is the reason, its kind before the colon."""
 
 
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:

@@ -19,10 +19,11 @@ from safe_stepwise.checking.inference import (
     span_of,
     states_span,
 )
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
 from safe_stepwise.checking.step_reading import Reading, has_value, read_step
-from safe_stepwise.checking.wordings import choice_for, guide_to, missing, quoted, said, word
+from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, has_words, words_of

@@ -4,13 +4,13 @@ The wordings are a grammar of parts, ``vocabulary/verdicts.yaml``; which ones ar
 the step's words, so that equal steps get equal verdicts and a dataset is not written in one tone.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
 
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import asked_of, fill, is_free, pick, state
 from safe_stepwise.language.vocabulary import load
@@ -90,15 +90,6 @@ def _capital(clause: str) -> str:
     """
     first = clause.split(maxsplit=1)[0] if clause else ""
     return clause if first[1:] != first[1:].lower() else clause[:1].upper() + clause[1:]
-
-
-def choice_for(*parts: str) -> int:
-    """A number that depends on some texts alone.
-
-    >>> choice_for("a") == choice_for("a") != choice_for("b")
-    True
-    """
-    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big")
 
 
 def sought(item: Item, passages: Sequence[Passage]) -> str:

@@ -12,10 +12,10 @@ from typing import Protocol
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import lifespan, span_of
-from safe_stepwise.checking.phrases import phrase
+from safe_stepwise.checking.phrases import choice_for, phrase
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import steps_named
-from safe_stepwise.checking.wordings import choice_for, missing
+from safe_stepwise.checking.wordings import missing
 from safe_stepwise.graphs.comparisons import Side, compare
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read

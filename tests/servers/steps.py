@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from builders.steps.contexts import Source
-from builders.steps.injection import inject
+from builders.steps.making import inject
 from builders.steps.proposals import Injector
 from builders.steps.rows import StepRow
 from builders.steps.trajectories import checked

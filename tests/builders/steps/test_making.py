@@ -13,12 +13,12 @@ import yaml
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
+from builders.steps.checker_probe import meant_and_found
 from builders.steps.contexts import Source
-from builders.steps.injection import inject, meant_and_found
-from builders.steps.making import AnnotationsMaker
+from builders.steps.making import AnnotationsMaker, inject
 from builders.steps.proposals import Injector, Wordings
-from builders.steps.rows import Made, Refused, StepRow
-from builders.steps.trajectories import TrajectoryError, checked
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.trajectories import checked
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify

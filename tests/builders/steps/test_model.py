@@ -27,9 +27,9 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
-from builders.steps.trajectories import TrajectoryError, trusted
+from builders.steps.trajectories import trusted
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
