@@ -3,13 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from builders.steps.composition import Composition
 from builders.steps.features import step_row
 from builders.steps.lengths import Lengths
 from builders.steps.probes import Probe, probed
-from builders.steps.rows import StepRow
+from builders.steps.rows import ContextKind, StepRow
 from builders.steps.skeletons import COMMONEST, MOST_SHARE, Variety, common_diagnoses, varieties
 from builders.work.parquet import SplitFiles
 from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS
@@ -65,6 +65,8 @@ class StepStatistics:
     """By benchmark, then error type, then split."""
     positions: Counts
     """By position, then origin."""
+    contexts: Mapping[str, int]
+    """Rows by `rows.ContextKind`: in how many a passage was changed, or exchanged for another."""
     per_question: Mapping[str, float]
     """Rows of a question: their mean, and the most that one has."""
     wordings: Counts
@@ -103,6 +105,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
     everything = [row for split in rows.values() for row in split]
     by_benchmark = _grouped(everything, lambda row: row.question.benchmark)
     by_position = _grouped(everything, lambda row: row.step.number)
+    contexts = Counter(row.context for row in everything)
     return {
         **_sizes(everything),
         "splits": {split: _sizes(part) for split, part in rows.items()},
@@ -113,6 +116,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
         "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
+        "contexts": {name: contexts[name] for name in get_args(ContextKind)},
         "per_question": _per_question(everything),
         "variety": varieties(everything),
         "most_alike": MOST_SHARE,

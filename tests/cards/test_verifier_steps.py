@@ -83,6 +83,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
             "1": {"ideal": 50, "injected": 100, "refined": 0},
             "2": {"ideal": 51, "injected": 130, "refined": 0},
         },
+        "contexts": {"original": 300, "altered": 21, "borrowed": 10},
         "per_question": {"mean": 4.3, "most": 7},
         "wordings": {
             "steps": {"seen": 19, "unseen": 12},
@@ -204,6 +205,13 @@ def test_it_says_how_differently_it_is_worded() -> None:
     assert "stands verbatim" not in text
     text = readme(overlap={"steps": 5, "missing_evidence": 3}, rows=325)
     assert "(final answers aside): 5 rows, and 3 of `missing_evidence`. So there are 325" in text
+
+
+def test_it_says_that_passages_were_changed() -> None:
+    text = readme()
+    assert "**The passages of 31 rows are not the benchmark's.** In 21 one" in text
+    none = {"original": 331, "altered": 0, "borrowed": 0}
+    assert "are not the benchmark's" not in readme(contexts=none)
 
 
 def test_changed_statistics_change_the_card() -> None:
