@@ -22,7 +22,7 @@ from safe_stepwise.checking.wordings import missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import as_date, normal_name, without_qualifier
+from safe_stepwise.language.text import as_date, dates_in, normal_name, without_qualifier
 from safe_stepwise.records import StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -278,9 +278,11 @@ class Injector:
             yield replace(told_, way=way, values={**told_.values, "n": number, "page": page})
 
     def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
-        """The fact with a year that no passage has."""
+        """The fact with a year that no passage has, and its own gives none."""
         triple = item.triples[0]
         if item.sentence is not None or is_free(triple) or as_date(triple.tail):
+            return
+        if any(date.year for date in dates_in(item.page(self.passages).text)):
             return
         year = unstated_year(self.question, self._choice(position, "year"))
         claim = f"{state(item.triples, self._choice(position, 'claim'))} in {year}"

@@ -15,7 +15,7 @@ from safe_stepwise.language.text import as_date, as_number, dates_in, normal_nam
 from safe_stepwise.records import Passage, Question
 
 _MOST = 6
-_YEARS = 150
+_YEARS = 60
 """Between two dates of which one could be mistaken for the other, at most."""
 _DEMONYMS = dict(
     pair.strip().split(" of ")

@@ -22,11 +22,11 @@ from safe_stepwise.checking.inference import (
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
-from safe_stepwise.checking.step_reading import Reading, has_value, read_step
+from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, as_number, has_words, words_of
+from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -144,14 +144,17 @@ class Checker:
         waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in done)
         return next((n for n, item in waiting if done.keys() >= set(item.uses)), None)
 
-    def guidance(self, done: dict[int, int], text: str) -> str:
-        """The one next action, once some items are established."""
+    def guidance(self, done: dict[int, int], previous: Sequence[Step], text: str) -> str:
+        """The one next action, once some items are established by accepted steps.
+
+        ``text`` decides how it is worded.
+        """
         place = self.next_item(done)
         if place is None:
             return self._word("guidance", "answer", text)
         item = self.plan.items[place]
         if item.triples:
-            return self._guide_to(item, text)
+            return self._guide_to(item, previous, text)
         steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
             who = span_of(self.plan, item).head
@@ -186,7 +189,7 @@ class Checker:
         if item.passage is not None and item.passage in self.gone:
             told: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
             what = missing(item, self.passages)
-            guidance = guide_to(item, self.passages, case.step.text, unseen=self.unseen)
+            guidance = self._word("guidance", "withdraw", case.step.text, what=what)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=what, **told)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
@@ -206,9 +209,16 @@ class Checker:
         for value in case.reading.values if case.reading.cited else ():
             exact = as_date(value) is not None or as_number(value) is not None
             if exact and not has_value(known, value) and not self.claims.held(value):
+                if as_date(value) and any(map(self._is_dated, case.reading.cited)):
+                    return None  # it may as well be a wrong one
                 told: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
                 return self._feedback(case, "Unsupported", "absent", **told)
         return None
+
+    def _is_dated(self, number: int) -> bool:
+        """Whether a passage gives years."""
+        pages = self.passages[number - 1 : number] if number else ()
+        return any(date.year for page in pages for date in dates_in(page.text))
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
@@ -341,7 +351,7 @@ class Checker:
         if place in case.done:
             return self._redundant(case, place)
         if any(use not in case.done for use in item.uses):
-            what = self._missing(self.plan.items[item.uses[0]], case.step.text)
+            what = self._missing(self.plan.items[item.uses[0]], case.previous)
             return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
         told = self._grounds(case, place)
         if right:
@@ -401,7 +411,7 @@ class Checker:
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
-        return next((self._missing(item, case.step.text) for item in self._unread(case)), "")
+        return next((self._missing(item, case.previous) for item in self._unread(case)), "")
 
     def _unread(self, case: _Case) -> list[Item]:
         return [self.plan.items[n] for n in self.plan.facts if n not in case.done]
@@ -413,7 +423,8 @@ class Checker:
 
     def _sound(self, case: _Case, code: str, place: int, **values: Any) -> Feedback:
         """That a step is right, and what comes next once it has established a place."""
-        guidance = self.guidance({**case.done, place: case.step.number}, case.step.text)
+        done, accepted = {**case.done, place: case.step.number}, [*case.previous, case.step]
+        guidance = self.guidance(done, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
     def _about(
@@ -422,32 +433,39 @@ class Checker:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
         again, text = error_type != "Premature Attribution", case.step.text
         told = {**self._told(case, item), **values}
-        guidance = self._guide_to(item, text, again=again)
+        guidance = self._guide_to(item, case.previous, text, again=again)
         return self._feedback(case, error_type, code, guidance, **told)
 
-    def _guide_to(self, item: Item, text: str, *, again: bool = False) -> str:
-        unnamed = self._gives_away(item, text)
+    def _guide_to(
+        self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False
+    ) -> str:
+        unnamed = self._gives_away(item, previous)
         how = {"again": again, "unnamed": unnamed, "unseen": self.unseen}
         return guide_to(item, self.passages, text, **how)
 
-    def _missing(self, item: Item, text: str) -> str:
-        """What an item looks for, for a verdict on a step that reads ``text``."""
-        if self._gives_away(item, text):
+    def _missing(self, item: Item, previous: Sequence[Step]) -> str:
+        """What an item looks for, without what is still to be found."""
+        if self._gives_away(item, previous):
             return f"the fact needed from Passage {item.passage}"
         return missing(item, self.passages)
 
-    def _gives_away(self, item: Item, text: str) -> bool:
-        """Whether the title by which a fact is asked for is the answer, and news to the reader."""
+    def _gives_away(self, item: Item, previous: Sequence[Step]) -> bool:
+        """Whether the title by which a fact is asked for is news after the question and some steps,
+        or the answer, as far as that is.
+        """
         if item.sentence is None:
             return False
-        title = set(words_of(item.page(self.passages).title).split())
-        known = set(words_of(f"{self.question.question} {text}").split())
+        text = self.claims.known(previous).text
+        title = item.page(self.passages).title
+        if 2 * len(content_words(title) & content_words(text)) < len(content_words(title)):
+            return True
+        words, known = set(words_of(title).split()), set(words_of(text).split())
         answers = [set(words_of(answer).split()) for answer in self.question.accepted]
-        return any(2 * len(a & title) >= len(a) and a & title - known for a in answers)
+        return any(2 * len(a & words) >= len(a) and a & words - known for a in answers)
 
     def _told(self, case: _Case, item: Item) -> dict[str, Any]:
         """What a passage tells of a fact of the plan, and what one asks to hear that."""
-        what = self._missing(item, case.step.text)
+        what = self._missing(item, case.previous)
         told = {"said": self._stated(case, item), "quote": quoted(item, self.passages)}
         return {**told, "passage": item.passage, "what": what, "missing": what}
 
@@ -457,7 +475,9 @@ class Checker:
         """A finding in words; the guidance is to the next item of the plan unless given."""
         text = case.step.text
         diagnosis = self._word("diagnosis", code, text, **values)
-        return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, text))
+        return Feedback(
+            error_type, diagnosis, guidance or self.guidance(case.done, case.previous, text)
+        )
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
         return word(part, code, f"{self.question.id} {text}", unseen=self.unseen, **values)

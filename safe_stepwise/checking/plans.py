@@ -159,7 +159,8 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
     What is led to comes after what leads there, and the answer last where there is a choice; where
-    one sentence alone has an answer that no passage is about, it comes last in any case.
+    one sentence alone has an answer that no passage is about, it comes last in any case, and builds
+    on what it leads to, unless the question names its subject.
     """
     asked = words_of(question.question)
     answer = normal_name(question.answer)
@@ -174,7 +175,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
         item = (ready or leaders)[0]
         waiting.remove(item)
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
-        if item is last and not uses:
+        if item is last and not uses and not has_words(asked, normal_name(item.triples[0].head)):
             uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)

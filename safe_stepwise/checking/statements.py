@@ -25,6 +25,8 @@ _NO_NOUNS = frozenset(
      "located in the administrative territorial entity")
 )  # fmt: skip
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
+LONGEST_NAME = 5
+"""Words of an answer that can stand in a sentence as a name does; a longer one is quoted."""
 LONGEST_QUOTATION = 320
 """Characters of a quoted sentence; a longer one is cut at the clause that has what is needed."""
 
@@ -93,15 +95,18 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     triple = triples[0]
     if is_free(triple):
         question = asked_of(triples).strip(" ?") + "?"
-        return fill(pick(_WORDINGS["answers"], choice), q=question, t=triple.tail)
+        answer = triple.tail
+        if len(answer.split()) > LONGEST_NAME:
+            answer = f"“{answer}”"
+        return fill(pick(_WORDINGS["answers"], choice), q=question, t=answer)
     return pick(wordings(triple), choice)
 
 
 def told(passage: Passage, sentence: int, needed: str) -> str:
     """A passage's sentence as a step quotes it, so that it says of itself what it is about.
 
-    ``sentence`` counts from 0; a pronoun that opens it gives way to the title. A long sentence is
-    cut behind the clause that holds ``needed``.
+    ``sentence`` counts from 0; a pronoun that opens it gives way to the title, where the passage
+    begins with that. A long sentence is cut behind the clause that holds ``needed``.
 
     >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
     >>> told(page, 1, "Oru")
@@ -111,6 +116,8 @@ def told(passage: Passage, sentence: int, needed: str) -> str:
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)
+    if sentence == 0 or not names_subject(passage, passage.sentences[0]):
+        return words  # whom a pronoun means is not known
     said = _PRONOUN.sub(lambda _: title, words)
     said = _POSSESSIVE.sub(lambda _: f"{title}'s", said)
     if needed in words and needed not in said:

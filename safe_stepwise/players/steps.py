@@ -71,7 +71,7 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
         raise EngineError("the symbolic verifier has no step to judge")
     checker, step = checker_of(scene.question), scene.step
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
-    guidance = checker.guidance(checker.established(scene.previous), step.text)
+    guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
     verdict = _found(scene, checker, step, may_search) or Feedback(
         CORRECT, "Nothing was found that speaks against it.", guidance
     )
