@@ -47,6 +47,8 @@ class _Draft:
     kind: StepKind
     values: Mapping[str, Any]
     context: Context | None = None
+    item: Item | None = None
+    """The fact that it tells, where that is not the one whose turn it is."""
 
 
 class Injector:
@@ -101,7 +103,7 @@ class Injector:
 
     def _put(self, draft: _Draft, error_type: str, position: int) -> str:
         values, seed = draft.values, f"{error_type} {position} {draft.way}"
-        item = self._item(position)
+        item = draft.item or self._item(position)
         if "text" in values:
             return str(values["text"])
         if "claim" in values:
@@ -174,6 +176,8 @@ class Injector:
         writer = Writer(claims, self._seed, unseen=self.writer.unseen)
         for place in self._shuffled(self.partner.checker.plan.facts, position, "partner"):
             item = self.partner.checker.plan.items[place]
+            if not claims.is_grounded(item):
+                continue
             found = contexts.beside(self.source, self.partner, item, f"{self._seed} {position}")
             if found is not None:
                 said = writer.said(item, f"{self._seed} {position} beside")
@@ -304,11 +308,8 @@ class Injector:
         elif is_free(item.triples[0]):
             way = "no_answer"
         opening = " ".join(item.page(self.passages).sentences[0].split())
-        aside = (
-            opening
-            if self.claims.value_of(item) not in opening and len(opening) < _LONGEST_ASIDE
-            else None
-        )
+        needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
+        aside = None if needed or len(opening) > _LONGEST_ASIDE else opening
         what = missing(item, self.passages)
         yield _Draft(way, "Attribution", {"n": item.passage, "what": what, "aside": aside})
 
@@ -319,7 +320,7 @@ class Injector:
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
             way = "ahead" if ahead.sentence is None else "quoted_ahead"
-            yield replace(self._told(ahead, position), way=way)
+            yield replace(self._told(ahead, position), way=way, item=ahead)
 
     def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
         first, second = item.triples[0], ahead.triples[0]

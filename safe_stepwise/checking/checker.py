@@ -199,7 +199,8 @@ class Checker:
         if waiting:
             first = self.plan.items[self.next_item(case.done) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
-            told = {"entity": entity, "passage": item.passage}
+            named = case.reading.mentions(entity)
+            told = {"entity": entity if named else None, "passage": item.passage}
             return self._about(first, case, "Premature Attribution", "premature", **told)
         return self._sound(case, "sound_fact", place, **self._told(case, item))
 
@@ -457,7 +458,7 @@ class Checker:
             return False
         text = self.claims.known(previous).text
         title = item.page(self.passages).title
-        if 2 * len(content_words(title) & content_words(text)) < len(content_words(title)):
+        if 2 * len(content_words(title) & content_words(text)) <= len(content_words(title)):
             return True
         words, known = set(words_of(title).split()), set(words_of(text).split())
         answers = [set(words_of(answer).split()) for answer in self.question.accepted]

@@ -15,7 +15,7 @@ from safe_stepwise.checking.step_reading import (
 )
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
-from safe_stepwise.language.mentions import mentions
+from safe_stepwise.language.mentions import is_about, mentions, names_in
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS, cues_in
 from safe_stepwise.language.text import as_date, normal_name
@@ -203,6 +203,11 @@ class Claims:
             return True
         if triple.relation not in RELATIONS:
             return bool(self._answering(item))
+        # A nation beside a name is often that of something else, and "The Caine Mutiny" no mutiny.
+        nation = RELATIONS[triple.relation].kind == "nation"
+        about = is_about(read(page), triple.head)
+        if not about and (nation or _in_longer_names(page, triple.head)):
+            return False
         return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
 
     def _answering(self, item: Item) -> list[tuple[float, int, int]]:
@@ -304,6 +309,17 @@ class Claims:
         if is_free(triple):
             return _answers_question(reading, item)
         return reading.mentions(triple.head) or reading.mentions(triple.tail)
+
+
+def _in_longer_names(page: Passage, name: str) -> bool:
+    """Whether a passage has a name of one word as a part of longer ones alone.
+
+    >>> _in_longer_names(Passage("", ("He saw The Caine Mutiny.",)), "Mutiny (film)")
+    True
+    """
+    word = normal_name(name)
+    names = [normal_name(found) for found in names_in(page)]
+    return " " not in word and word not in names and any(word in found.split() for found in names)
 
 
 def _said_of(triple: Triple) -> tuple[str, str, str]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import as_date, without_qualifier
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Triple
@@ -19,6 +20,7 @@ _PRONOUN = re.compile(
     r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
     r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
 )
+_ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
 _NO_NOUNS = frozenset(
     ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
@@ -54,6 +56,15 @@ def is_noun(relation: str) -> bool:
     return relation in RELATIONS and relation not in _NO_NOUNS
 
 
+def noun_of(relation: str) -> str:
+    """A relation with its article, in quotes where it is too long for a noun.
+
+    >>> noun_of("director"), noun_of("Count Olaf in the series that Netflix made")
+    ('the director', 'the “Count Olaf in the series that Netflix made”')
+    """
+    return f"the {relation}" if len(relation.split()) <= LONGEST_NAME else f"the “{relation}”"
+
+
 def is_free(triple: Triple) -> bool:
     """Whether a relation is a question in words (``…`` where an earlier answer goes).
 
@@ -73,7 +84,7 @@ def asked_of(triples: Sequence[Triple]) -> str:
     words = triples[0].relation
     for triple in triples:
         words = words.replace("…", triple.head, 1)
-    return words
+    return _ARTICLE_TWICE.sub(r"\1", words)
 
 
 def wordings(triple: Triple) -> tuple[str, ...]:
@@ -83,7 +94,10 @@ def wordings(triple: Triple) -> tuple[str, ...]:
     'Dune Rain was directed by Ors Velt'
     """
     known = _WORDINGS["statements"].get(triple.relation)
-    patterns = known or [f"the {triple.relation} of {{h}} is {{t}}"]
+    people = clean(triple.tail)
+    if is_nation(people) and not is_country(people):
+        known = _WORDINGS["of_a_people"].get(triple.relation, known)
+    patterns = known or [f"{noun_of(triple.relation)} of {{h}} is {{t}}"]
     date = as_date(triple.tail)
     on = "on" if date and date.day else "in"
     tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
@@ -139,10 +153,11 @@ def _shortened(sentence: str, needed: str) -> str:
     if len(sentence) <= LONGEST_QUOTATION:
         return sentence
     at = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
-    end = re.search(r"[,;] | and | but ", sentence[at.end() :]) if at else None
-    if at is None or end is None:
-        return sentence
-    return sentence[: at.end() + end.start()].rstrip(" ,;") + "."
+    for end in re.finditer(r"[,;] | and | but ", sentence[at.end() :]) if at else ():
+        kept = sentence[: at.end() + end.start()] if at else sentence
+        if kept.count("(") == kept.count(")") and kept.count('"') % 2 == 0:
+            return kept.rstrip(" ,;") + "."
+    return sentence
 
 
 def steps_named(numbers: Sequence[int]) -> str:

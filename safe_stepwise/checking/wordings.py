@@ -12,7 +12,7 @@ from typing import Any
 
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import asked_of, fill, is_free, pick, state
+from safe_stepwise.checking.statements import asked_of, fill, is_free, noun_of, pick, state
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage
 
@@ -100,7 +100,7 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
     if is_free(triple):
         return asked_of(item.triples).strip(" ?") + "?"
     known = load("statements")["sought"].get(triple.relation)
-    return fill(known or f"the {triple.relation} of {{h}}", h=triple.head)
+    return fill(known or f"{noun_of(triple.relation)} of {{h}}", h=triple.head)
 
 
 def searched_for(item: Item, passages: Sequence[Passage]) -> str:

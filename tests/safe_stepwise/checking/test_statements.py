@@ -62,9 +62,15 @@ def test_a_question_in_words_is_asked_with_earlier_answers() -> None:
     ],
 )
 def test_a_quotation_names_its_subject(sentence: str, expected: str, named: bool) -> None:
-    page = Passage("Ana Vorr (poet)", (sentence,))
-    assert told(page, 0, "") == expected
+    page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", sentence))
+    assert told(page, 1, "") == expected
     assert names_subject(page, expected) is named
+
+
+def test_whom_a_pronoun_means_is_not_guessed() -> None:
+    page = Passage("Mary, mother of Jesus", ("Luther wrote much.", "His last thoughts are kept."))
+    assert told(page, 1, "") == "His last thoughts are kept."
+    assert told(Passage("Ana Vorr", ("She lived in Oru.",)), 0, "") == "She lived in Oru."
 
 
 def test_a_long_quotation_ends_behind_what_is_needed() -> None:
@@ -72,4 +78,6 @@ def test_a_long_quotation_ends_behind_what_is_needed() -> None:
     page = Passage("Ana Vorr", (sentence,))
     assert told(page, 0, "Ors Velt").endswith("met Ors Velt in Oru.")
     assert told(page, 0, "Ors").endswith("in Oru.")
+    page = Passage("Ana Vorr", (f"Ors Velt (a poet, it is said) left, {'and on ' * 80}.",))
+    assert told(page, 0, "Ors Velt") == "Ors Velt (a poet, it is said) left."
     assert len(told(page, 0, "nowhere")) > 320
