@@ -15,9 +15,15 @@ from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import read
+from safe_stepwise.language.reading import CAPITAL, clean, read
+from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.text import as_date, normal_name, words_of
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Label, Passage, Question, Triple
+
+_OPENERS = word_list("openers")
+_NAME_GOES_ON = re.compile(rf"[ -]{CAPITAL}")
+_NAME_BEFORE = re.compile(rf"({CAPITAL}[\w'’.-]*) $")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,10 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
     """
     number, page = item.passage, item.page(source.question.passages)
     assert number is not None
-    if normal_name(value) == normal_name(page.title):
+    facts = source.checker.claims.facts
+    if normal_name(value) == normal_name(page.title) or any(other in f.ends for f in facts):
         return None
-    changed = replace(page, sentences=tuple(_put(s, value, other) for s in page.sentences))
+    changed = replace(page, sentences=tuple(put(s, value, other) for s in page.sentences))
     if changed == page or _left(changed, value, other):
         return None
 
@@ -130,8 +137,27 @@ def ends(claims: Claims, item: Item, value: str) -> bool:
     return all(normal_name(name) != value for name in names)
 
 
-def _put(sentence: str, value: str, other: str) -> str:
-    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: other, sentence)
+def put(sentence: str, value: str, other: str) -> str:
+    """A sentence with another value, but where it is a part of a longer name.
+
+    >>> put("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
+    'He sailed the Pacific Ocean near Ohio.'
+    >>> put("In Ohio he sailed.", "Ohio", "Oru")
+    'In Oru he sailed.'
+    """
+
+    def placed(found: re.Match[str]) -> str:
+        return other if as_date(value) or _is_whole(sentence, *found.span()) else found[0]
+
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", placed, sentence)
+
+
+def _is_whole(sentence: str, start: int, end: int) -> bool:
+    """Whether no word of a name stands beside a stretch of a sentence; a nation may before it."""
+    if _NAME_GOES_ON.match(sentence, end):
+        return False
+    led = _NAME_BEFORE.search(sentence[:start])
+    return led is None or clean(led[1]) in _OPENERS or is_nation(clean(led[1]))
 
 
 def _left(page: Passage, value: str, other: str) -> bool:

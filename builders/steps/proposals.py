@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from builders.steps import contexts
-from builders.steps.contexts import Context, Source
+from builders.steps.contexts import Context, Source, put
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import lifespan
 from safe_stepwise.checking.phrases import choice_for
-from safe_stepwise.checking.plans import Item
+from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import is_free, is_noun, state, steps_named, told
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import missing
@@ -165,7 +165,7 @@ class Injector:
         """What another passage truly says: a fact that another question needs, or any sentence."""
         if self._choice(position, "beside") % 4:
             yield from self._beside(position)
-        for number, sentence in self._asides(gold=self._choice(position, "gold") % 4 == 0):
+        for number, sentence in self._asides(gold=False):
             yield _Draft("elsewhere", "Attribution", {"n": number, "sentence": sentence})
 
     def _beside(self, position: int) -> Iterator[_Draft]:
@@ -212,7 +212,9 @@ class Injector:
                 if context is not None:
                     yield replace(self._told(item, position), context=context)
         for other in wrong:
-            yield self._otherwise(item, value, other, position)
+            draft = self._otherwise(item, value, other, position)
+            if "sentence" not in draft.values or other in draft.values["sentence"]:
+                yield draft
 
     def _alterable(self, item: Item) -> str:
         """What of a fact can be given wrongly: its value, else a date or number of its sentence."""
@@ -233,9 +235,7 @@ class Injector:
             triples = [Triple(t.head, t.relation, other) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(said, way="other_value", values={**said.values, "claim": claim})
-        sentence = re.sub(
-            rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: other, said.values["sentence"]
-        )
+        sentence = put(said.values["sentence"], value, other)
         return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
@@ -265,7 +265,8 @@ class Injector:
 
     def _without(self, item: Item, position: int) -> Iterator[_Draft]:
         """The fact as it is, where its passage is not."""
-        if self.partner is None or self.words is not None:
+        read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
+        if self.partner is None or self.words is not None or item.passage in read_before:
             return
         context = contexts.without(self.source, item, self.partner.question, self._seed)
         if context is not None:
@@ -301,7 +302,9 @@ class Injector:
             yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
 
     def _information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A fact that is there, declared absent."""
+        """A fact that is there and needed beyond doubt, declared absent."""
+        if item.triples[0].relation == DESCRIBED:
+            return
         way = "not_there"
         if item.sentence is not None:
             way = "nothing_about"
@@ -440,7 +443,9 @@ class Injector:
             options = [
                 n
                 for n, said in enumerate(page.sentences)
-                if 20 <= len(said) <= _LONGEST_ASIDE
+                if len(said) <= _LONGEST_ASIDE
+                and len(said.split()) >= _SHORTEST_ASIDE
+                and said.rstrip().endswith((".", "”", '"', ")"))
                 and not (gold and (n in places or any(value in said for value in values)))
             ]
             for n in options[:1] if not gold else options:
@@ -461,6 +466,8 @@ class Injector:
 
 _LONGEST_ASIDE = 240
 """Characters of a sentence that is quoted beside the point."""
+_SHORTEST_ASIDE = 6
+"""Words of it, so that it says something."""
 _PHRASES = {
     "deriving_on": "conclusion",
     "announced": "announcement",

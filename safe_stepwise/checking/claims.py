@@ -196,11 +196,11 @@ class Claims:
         """Whether one passage states subject, relation and value of a fact.
 
         Of a relation that has no wording of its own, a sentence has to hold the value and a third
-        of the words that the hop asks with.
+        of the words that the hop asks with; one that links to nothing, some word of the question.
         """
         triple, page = item.triples[0], item.page(self.passages)
         if item.sentence is not None:
-            return True
+            return triple.relation != DESCRIBED or self._is_asked_about(item)
         if triple.relation not in RELATIONS:
             return bool(self._answering(item))
         # A nation beside a name is often that of something else, and "The Caine Mutiny" no mutiny.
@@ -209,6 +209,14 @@ class Claims:
         if not about and (nation or _in_longer_names(page, triple.head)):
             return False
         return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
+
+    def _is_asked_about(self, item: Item) -> bool:
+        """Whether a sentence that links to nothing says something that the question speaks of."""
+        page, question = item.page(self.passages), self.question
+        if self.plan.kind != "sequential" or is_about(read(page), question.answer):
+            return True
+        asked = content_words(question.question) - content_words(page.title)
+        return bool(asked & content_words(item.quoted(self.passages)))
 
     def _answering(self, item: Item) -> list[tuple[float, int, int]]:
         """Sentences with a free hop's value, as (share of its words, - place, place)."""

@@ -20,6 +20,7 @@ _PRONOUN = re.compile(
     r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
     r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
 )
+_FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
 _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
 _NO_NOUNS = frozenset(
@@ -109,7 +110,7 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     triple = triples[0]
     if is_free(triple):
         question = asked_of(triples).strip(" ?") + "?"
-        answer = triple.tail
+        answer = _FULL_STOP.sub("", triple.tail)
         if len(answer.split()) > LONGEST_NAME:
             answer = f"“{answer}”"
         return fill(pick(_WORDINGS["answers"], choice), q=question, t=answer)
@@ -130,7 +131,9 @@ def told(passage: Passage, sentence: int, needed: str) -> str:
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)
-    if sentence == 0 or not names_subject(passage, passage.sentences[0]):
+    before = passage.sentences[sentence - 1] if sentence else ""
+    opens = _PRONOUN.match(before.strip()) or names_subject(passage, before)
+    if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
         return words  # whom a pronoun means is not known
     said = _PRONOUN.sub(lambda _: title, words)
     said = _POSSESSIVE.sub(lambda _: f"{title}'s", said)
