@@ -22,7 +22,7 @@ from safe_stepwise.checking.wordings import missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import as_date, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.records import StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -401,7 +401,11 @@ class Injector:
         if self.plan.kind == "sequential":
             names += [self.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(without_qualifier(name) for name in names)
-        others = [n for n in plain if n and not set(normal_name(n).split()) & words]
+        exact = bool(as_date(answer)) or as_number(answer) is not None
+        others = [n for n in plain if n and not words & set(normal_name(n).split())]
+        others = [name for name in others if not name.startswith("List of ")]
+        if exact and self.plan.kind == "sequential":
+            others = self._wrong_values(facts[-1], answer, position)
         return self._shuffled(others, position, "answer")
 
     # ---------------------------------------------------------------------------------- helpers

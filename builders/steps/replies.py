@@ -38,7 +38,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _CITED = re.compile(r"\b(passage|step)s? (\d+)", re.IGNORECASE)
 _ENGLISH: frozenset[str] = frozenset(word_list("stop_words")) | frozenset(
     ("not", "but", "this", "step", "says", "states", "there", "then", "before", "already",
-     "instead", "answer", "so", "than", "no", "none", "any", "about", "find", "read", "because")
+     "instead", "answer", "so", "than", "no", "none", "any", "about", "find", "read", "because",
+     "here", "me", "what", "word")
 )  # fmt: skip
 _ENGLISH_OF_A_STEP = 0.1
 """Less than of a remark: a step quotes passages, in which foreign titles stand."""

@@ -22,7 +22,7 @@ _IS_A = re.compile(
     r"(?P<who>.{1,400}?)\b(?:is|was|are|were) (?:one of |part of |(?:a|an|the) (?:kind|type) of )?"
     r"(?P<what>[^.;,()\"“]{0,120}?) *(?=[.;,()\"“]|$|\b(?:of|in|on|at|by|from|for|with|to|about"
     r"|that|which|who|whose|where|when|between|during|based|located|situated|directed|written"
-    r"|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
+    r"|recorded|performed|sung|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
     r"|currently|appearing|headquartered|near|and is|and was)\b)"
 )
 _NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS)
@@ -31,7 +31,11 @@ _ASKS_FOR = re.compile(
     rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b",
     re.IGNORECASE,
 )
-_BORN = re.compile(r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—])", re.IGNORECASE)
+_BORN = re.compile(
+    r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—]"
+    r"|\d{4}[^()]{0,60}? [-–—] [^()]{0,60}?\d{4})",
+    re.IGNORECASE,
+)
 _IN_A_PLACE = re.compile(
     r"\b(?:born (?:and raised )?in|died in|located in|lies in|based in"
     r"|(?:city|town|village|capital) of|(?:city|town|village|municipality|county|district) in)"
@@ -59,7 +63,7 @@ def sort_of(page: Passage) -> Sort | None:
     title = normal_name(page.title).split()
     called = _IS_A.match(first)
     who = normal_name(called["who"] if called else first).split()
-    if 2 * sum(word in who for word in title) < len(title):  # "List of films by ..."
+    if 2 * sum(word in who for word in title) < len(title) or title[:1] == ["list"]:
         return None
     noun = _HEAD.search(called["what"].lower()) if called else None
     if noun is not None:

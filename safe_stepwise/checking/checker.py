@@ -344,7 +344,7 @@ class Checker:
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
         told = self._grounds(case, last)
         if not self._is_answer(drawn.claimed):  # else what is wrong is how it gets there
-            told |= {"claimed": drawn.claimed, "answer": self.question.answer}
+            told |= {"claimed": drawn.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **told)
 
     def _check_span(self, case: _Case, place: int, right: bool) -> Feedback | None:

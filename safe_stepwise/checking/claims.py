@@ -203,10 +203,10 @@ class Claims:
             return triple.relation != DESCRIBED or self._is_asked_about(item)
         if triple.relation not in RELATIONS:
             return bool(self._answering(item))
-        # A nation beside a name is often that of something else, and "The Caine Mutiny" no mutiny.
-        nation = RELATIONS[triple.relation].kind == "nation"
+        # A nation beside somebody's name is often that of a film, and "The Caine Mutiny" no mutiny.
+        citizen = triple.relation == "country of citizenship"
         about = is_about(read(page), triple.head)
-        if not about and (nation or _in_longer_names(page, triple.head)):
+        if not about and (citizen or _in_longer_names(page, triple.head)):
             return False
         return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
 

@@ -132,7 +132,7 @@ def told(passage: Passage, sentence: int, needed: str) -> str:
     if needed != passage.title:
         words = _shortened(words, needed)
     before = passage.sentences[sentence - 1] if sentence else ""
-    opens = _PRONOUN.match(before.strip()) or names_subject(passage, before)
+    opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
     if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
         return words  # whom a pronoun means is not known
     said = _PRONOUN.sub(lambda _: title, words)

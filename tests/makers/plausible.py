@@ -31,6 +31,7 @@ class PlausibleMaker:
     own_processes: bool = True
     pause: float = 0.0
     broken: str = ""
+    held_back: None = None
     alike: str = ""
     """A type whose steps are the same in every question."""
 

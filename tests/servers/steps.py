@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from builders.steps.contexts import Source
@@ -17,6 +17,8 @@ from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import format_step
 
 Pair = tuple[Question, Label]
+SEEDS = 6
+"""Draws of errors, of which each gives one of a type at one of the positions."""
 Reply = Callable[["Asked"], str]
 
 
@@ -65,11 +67,15 @@ class Truth:
             steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
             self.verdicts[question.question] = checked(source.checker, steps)
-            for row in inject(Injector(source, 0), steps, "truth")[0]:
-                # A model is asked of the question as it is, never with other passages.
-                if row.question == question:
-                    key = (question.question, row.feedback.error_type, row.step.number)
-                    self.errors[key] = row
+            for seed in range(SEEDS):
+                self._learn(question, inject(Injector(source, seed), steps, "truth")[0])
+
+    def _learn(self, question: Question, rows: Iterable[StepRow]) -> None:
+        for row in rows:
+            # A model is asked of the question as it is, never with other passages.
+            if row.question == question:
+                key = (question.question, row.feedback.error_type, row.step.number)
+                self.errors.setdefault(key, row)
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         asked = Asked(body)
