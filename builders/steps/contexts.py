@@ -167,7 +167,7 @@ def _left(page: Passage, value: str, other: str) -> bool:
         return True
     if as_date(value):
         return False
-    words = [w for w in value.split() if len(w) > 3 and w[0].isupper() and w not in other]
+    words = [w for w in value.split() if len(w) > 2 and w[0].isupper() and w not in other]
     return any(re.search(rf"\b{re.escape(word)}\b", s) for word in words for s in page.sentences)
 
 

@@ -26,7 +26,14 @@ from safe_stepwise.checking.step_reading import Reading, content_words, has_valu
 from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, words_of
+from safe_stepwise.language.text import (
+    as_date,
+    as_number,
+    dates_in,
+    has_words,
+    without_qualifier,
+    words_of,
+)
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -300,7 +307,10 @@ class Checker:
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():
             if self.claims.asks_for(case.reading, item):
-                return self._about(item, case, "Information Miss", "missed")
+                unnamed = (
+                    {"missing": "what is needed"} if self._gives_away(item, case.previous) else {}
+                )
+                return self._about(item, case, "Information Miss", "missed", **unnamed)
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
@@ -400,7 +410,7 @@ class Checker:
         if any(_within(given, normalize_answer(answer)) for answer in self.question.accepted):
             return None
         told = {"claimed": submitted, "value": self.question.answer, "steps": steps}
-        return self._feedback(case, "Wrong Conclusion", "wrong_answer", self._final(case), **told)
+        return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
 
     def _is_answer(self, text: str) -> bool:
         return normalize_answer(text) in map(normalize_answer, self.question.accepted)
@@ -457,7 +467,7 @@ class Checker:
         if item.sentence is None:
             return False
         text = self.claims.known(previous).text
-        title = item.page(self.passages).title
+        title = without_qualifier(item.page(self.passages).title)
         if 2 * len(content_words(title) & content_words(text)) <= len(content_words(title)):
             return True
         words, known = set(words_of(title).split()), set(words_of(text).split())

@@ -9,7 +9,7 @@ from itertools import islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
+from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -119,7 +119,7 @@ class Reading:
     def values(self) -> tuple[str, ...]:
         """Names, dates and numbers that the step gives, as it writes them."""
         runs = [_OPENER.sub("", written) for written, _ in names_in(self.page).values()]
-        runs = [_LEADS_ON.sub("", run) for run in runs]
+        runs = [_LEADS_ON.sub("", run) for run in runs if run.lower() not in MONTHS]
         found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
         dates = dates_in(self.claim)
         dated = {place for d in dates for place in range(d.start, d.end)}
