@@ -213,7 +213,7 @@ class Injector:
                     yield replace(self._told(item, position), context=context)
         for other in wrong:
             draft = self._otherwise(item, value, other, position)
-            if "sentence" not in draft.values or other in draft.values["sentence"]:
+            if draft.way != "misquoted" or other in draft.values["sentence"]:
                 yield draft
 
     def _alterable(self, item: Item) -> str:
