@@ -47,10 +47,15 @@ COLUMNS = (
 
 
 class Prefix(NamedTuple):
-    """What identifies a request: the last of some steps of a question, after those before it."""
+    """What identifies a request: the last of some steps of a question, after those before it.
+
+    One question may be shown with other passages, beside which the same steps are others.
+    """
 
     benchmark: str
     question: str
+    pages: tuple[tuple[str, str], ...]
+    """Title and text of each passage."""
     steps: tuple[Step, ...]
 
 
@@ -75,7 +80,9 @@ class StepCase:
     @property
     def asked(self) -> Prefix:
         """The request that asks for a verdict on it."""
-        return Prefix(self.question.benchmark, self.question.id, self.steps)
+        asked = self.question
+        pages = tuple((page.title, page.text) for page in asked.passages)
+        return Prefix(asked.benchmark, asked.id, pages, self.steps)
 
     @property
     def is_walk(self) -> bool:
@@ -147,9 +154,9 @@ def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[P
     too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
     after ``max_tokens`` (None: as the loop asks).
     """
-    wanted: dict[tuple[str, str], dict[Prefix, Question]] = {}
+    wanted: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
-        known = wanted.setdefault(case.asked[:2], {})
+        known = wanted.setdefault(case.asked[:3], {})
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
@@ -169,7 +176,7 @@ def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     found = []
     for case in cases:
         if case.is_walk and not (case.origin == names.IDEAL and case.asked in continued):
-            benchmark, question, steps = case.asked
+            benchmark, question, _, steps = case.asked
             heard = tuple(said[asked] for asked in case.prefixes)
             error = None if case.gold == CORRECT else len(steps)
             found.append(Walk(benchmark, question, error, heard))
