@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cards.audit import Audit
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.documents import parse_yaml
@@ -16,7 +17,7 @@ from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
-_MEANINGS = {
+MEANINGS = {
     "none": "a path from the question to the answer was found in the gold passages",
     "missing_evidence": "a fact that the answer needs is in no gold passage",
     "entity_confusion": "two entities that share a name are taken for one",
@@ -25,6 +26,7 @@ _MEANINGS = {
     "ambiguous_question": "the question fits more than one answer",
     "unparsed": "not judged: the teacher failed or its output could not be read",
 }
+"""What noise types say of a row."""
 
 Record = Mapping[str, Any]
 """What a JSON file of a build says."""
@@ -72,12 +74,17 @@ class DatasetCard:
 
 
 def of_builds(
-    dataset: str, tasks: list[str], statistics: Sequence[Record], dataset_info: Sequence[Record]
+    dataset: str,
+    tasks: list[str],
+    statistics: Sequence[Record],
+    dataset_info: Sequence[Record],
+    audit: Audit | None = None,
 ) -> str:
     """README of a dataset that the given builds make up, all of one version.
 
     ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
-    Hub's entries of that name, one a config. Raises ``KeyError`` for a figure that is missing.
+    Hub's entries of that name, one a config; ``audit`` is what people found who judged labels, if
+    any did. Raises ``KeyError`` for a figure that is missing.
     """
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
@@ -89,7 +96,7 @@ def of_builds(
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
         tasks,
         noise_types=NOISE_TYPES,
-        meanings=_MEANINGS,
+        meanings=MEANINGS,
         teachers={_sort_of_teacher(build) for build in statistics},
         known=[build for build in statistics if build.get("known")],
         unknown=[build for build in statistics if not build.get("known")],
@@ -98,6 +105,7 @@ def of_builds(
         endings={e for e in ("", LABELED, EVAL) for b in statistics if b["benchmark"] + e in names},
         sampled=[b for b in statistics if b["benchmark"] + EVAL in b["files"][dataset]],
         libraries=_libraries(statistics),
+        audit=audit,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cards.audit import Audit
 from cards.cards import Config, DatasetCard, Record, render
 from cards.figures import positions_histogram, types_ring
 from safe_stepwise.store.names import MISSING, README, STEPS, TEST, TRAIN, VERIFIER_STEPS
@@ -22,11 +23,13 @@ class TypeRow:
     test: int
 
 
-def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
+def files(
+    statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None
+) -> dict[str, bytes]:
     """README.md and the images it shows, by file name.
 
-    ``statistics`` is the record that ``statistics/verifier_steps.json`` holds. Raises ``KeyError``
-    for a figure that is missing.
+    ``statistics`` is the record that ``statistics/verifier_steps.json`` holds, ``audit`` what
+    people found who judged its rows, if any did. Raises ``KeyError`` for a figure that is missing.
     """
     types = _types(statistics["types"])
     card = DatasetCard(
@@ -45,6 +48,10 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
         record=statistics,
         types=types,
         shown=shown,
+        share=_share,
+        tried=[probe for probe in statistics["probes"] if probe["score"] is not None],
+        above=above(statistics["probes"]),
+        audit=audit,
     )
     return {
         README: readme.encode(),
@@ -60,6 +67,15 @@ def shown(text: str) -> str:
     'a &#60;b&#62;&#10;&#10;&#35; c &#124; &#96;d&#96; &#91;e&#93;&#40;f&#41;'
     """
     return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
+
+
+def above(probes: Sequence[Record]) -> list[Record]:
+    """The probes that reach more than their aim."""
+    return [p for p in probes if p["score"] is not None and p["score"] > p["aim"]]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"
 
 
 def _types(types: Mapping[str, Mapping[str, Mapping[str, int]]]) -> tuple[TypeRow, ...]:

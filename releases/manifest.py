@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.documents import content_of, parse_yaml
-from safe_stepwise.store.names import TRAIN, VALIDATION, known_version
+from safe_stepwise.store.names import AUDITED, STEPS, TRAIN, VALIDATION, known_version
 
 OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter."""
@@ -32,7 +32,7 @@ class Known:
     check_engine: Callable[[str], object]
     """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]
-    """Raises ``UserError`` for rows, questions, ideal, refined and per_benchmark at odds."""
+    """Raises ``UserError`` for rows, questions, ideal, refined and the like at odds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class StepsEntry:
     """None, which only a file of them may have, is all there are."""
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
     """Rows and questions of each; ``{rows: N, questions: N}`` in the file."""
+    rows_per_question: int | None = None
+    """Rows of a question at most; the composition's own limit, if not said."""
     teacher: str = "annotations"
     test_share: float = 0.1
     pool: int | None = None
@@ -75,7 +77,7 @@ class StepsEntry:
     @property
     def composition(self) -> dict[str, Any]:
         """What goes into the set, as far as it is said."""
-        names = ("rows", "questions", "ideal", "per_benchmark")
+        names = ("rows", "questions", "ideal", "per_benchmark", "rows_per_question")
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {**said, "refined": self.refined}
 
@@ -116,6 +118,16 @@ class EvaluationEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One entry of ``audits``: scores of what people judged, to stand on the cards."""
+
+    of: str
+    """What was judged: labels, or steps."""
+    file: Path
+    """As ``audit_labels score`` wrote it; a path that is not absolute is beside the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A release manifest; ``sha256`` is the file's own digest."""
 
@@ -128,6 +140,7 @@ class Manifest:
     verifier_steps: StepsEntry | None = None
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
+    audits: tuple[AuditEntry, ...] = ()
 
 
 def read_manifest(path: Path, known: Known) -> Manifest:
@@ -174,6 +187,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         verifier_steps=made,
         adapter=None if adapter is None else _adapter(adapter, path.parent, known),
         evaluation=None if evaluation is None else _evaluation(evaluation, adapter, known),
+        audits=_audits(values.get("audits", ()), made, path.parent),
     )
 
 
@@ -238,6 +252,22 @@ def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
         raise UserError("evaluation.methods and evaluation.limit: name at least one")
     return entry
+
+
+def _audits(
+    values: Sequence[Any], steps: StepsEntry | None, beside: Path
+) -> tuple[AuditEntry, ...]:
+    audits: dict[str, AuditEntry] = {}
+    for number, one in enumerate(values):
+        where = f"audits[{number}]"
+        entry = _entry(AuditEntry, one, f"{where}.")
+        one_of(entry.of, AUDITED, f"{where}.of")
+        if entry.of in audits:
+            raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
+        if entry.of == STEPS and steps is None:
+            raise UserError(f"{where}: judges the verifier set; add verifier_steps")
+        audits[entry.of] = replace(entry, file=beside / entry.file)
+    return tuple(audits.values())
 
 
 def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:

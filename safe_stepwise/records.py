@@ -7,7 +7,7 @@ indices count from 0, as in the benchmarks' own supporting facts.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 NoiseType = Literal[
@@ -204,8 +204,15 @@ def canonical_json(value: Any) -> str:
     >>> canonical_json({"b": 1, "a": ["é"]})
     '{"a":["é"],"b":1}'
     """
-    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    separators = (",", ":")
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=separators, default=as_object
+    )
+
+
+def as_object(noun: Any) -> dict[str, Any]:
+    """The ``default`` of `json` for dataclasses: one at a time, without the copies of `asdict`."""
+    return {field.name: getattr(noun, field.name) for field in fields(noun)}
 
 
 def identity(value: Any) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
 from builders.steps.collect import MAX_LENGTH, StepsBuild
-from builders.steps.composition import Composition
+from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.steps.model import known_maker
+from builders.steps.rewriting import Rewriter, known_rewriter
 from builders.steps.summary import summary
-from builders.verified.teachers.choice import client_of, known_teacher, spending
+from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import VERIFIER_STEPS, known_version
@@ -40,7 +41,11 @@ def main(arguments: Sequence[str]) -> None:
         verified=options.verified,
         output=options.output,
         composition=Composition(
-            options.rows, options.questions, options.ideal, None if options.refined else 0
+            options.rows,
+            options.questions,
+            options.ideal,
+            None if options.refined else 0,
+            rows_per_question=options.rows_per_question,
         ),
         benchmarks=tuple(one_of(name, BENCHMARKS, "--benchmark") for name in options.benchmark),
         test_share=options.test_share,
@@ -57,13 +62,26 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
     teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
     maker = known_maker(teachers, options.seed, unverifiable=options.unverifiable)
-    client = client_of(maker)
+    rewriter = _rewriter(options)
+    client = client_of(rewriter or maker)
     try:
-        print(summary(plan, build(plan, maker, card.files, warn)))
+        print(summary(plan, build(plan, maker, card.files, warn, rewriter)))
     finally:
         # Its account outlives the client, and is owed whatever came of the build.
         if spent := spending(client):
             print(spent)
+
+
+def _rewriter(options: argparse.Namespace) -> Rewriter | None:
+    if options.rewrite is None:
+        return None
+    if options.teacher != ANNOTATIONS:
+        raise UserError(
+            f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher "
+            f"{ANNOTATIONS}"
+        )
+    asked = (options.rewrite, options.cache, options.in_flight, options.timeout)
+    return known_rewriter(known_teacher(*asked, where="--rewrite"), options.rewrite)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", **COUNT, required=True, help="rows to choose, exactly")
     add("--output", **FOLDER, required=True, help=f"{VERIFIER_STEPS} goes there")
     add("--questions", **COUNT, help="of exactly N questions (default: any)")
+    most = f"at most N rows of a question (default {ROWS_PER_QUESTION})"
+    add("--rows-per-question", **COUNT, default=ROWS_PER_QUESTION, help=most)
     add("--ideal", type=share, default=0.34, metavar="SHARE", help="of correct steps (0.34)")
     add("--test-share", type=share, default=0.1, metavar="SHARE", help="of rows for test (0.1)")
     some = "one of those in --verified; may be repeated (default: all of them)"
@@ -83,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--refined", **FILE, help="of refine_verifier_steps: rows that join in")
     others = "of the questions that could not be verified instead; nothing checks their steps"
     add("--unverifiable", action="store_true", help=others)
-    add("--pool", **COUNT, help="try N questions of each split (default: all)")
+    add("--pool", **COUNT, help="try N questions of each split (default: one for every 3 rows)")
     add("--seed", **SEED, help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
     add("--workers", **COUNT, default=cores(), help="default: all cores")
@@ -91,7 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--tokenizer", metavar="NAME", help=counted)
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
-    add_teacher_options(parser)
+    model = add_teacher_options(parser)
+    reworded = (
+        "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
+    )
+    model.add_argument("--rewrite", metavar="SPEC", help=reworded)
     return parser
 
 

@@ -82,9 +82,8 @@ def evaluated(options: Options) -> str:
 
 def with_annotations(cases: Sequence[step_set.StepCase], folder: Path) -> list[step_set.StepCase]:
     """The same rows, their questions with the answers and annotations of a verified folder."""
-    asked = {(c.question.benchmark, c.question.id): c.question for c in cases}
-    found = annotated(asked, folder)
-    return [replace(c, question=found[c.question.benchmark, c.question.id]) for c in cases]
+    found = annotated([case.question for case in cases], folder)
+    return [replace(case, question=own) for case, own in zip(cases, found, strict=True)]
 
 
 def _check(spec: str, verified: Path | None) -> None:

@@ -22,6 +22,7 @@ from builders.work.shards import Annotator
 from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
+from evaluators.audit.release import check_rows
 from releases import parts
 from releases.manifest import Manifest
 from releases.parts import Made, Part
@@ -29,9 +30,9 @@ from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import DATASETS
+from safe_stepwise.store.names import DATASETS, LABELS, STEPS
 from scripts.cli import warn
-from scripts.release_plans import build_plans, check_plans, steps_plan
+from scripts.release_plans import build_plans, check_plans, read_audits, steps_plan
 
 
 def released(
@@ -59,11 +60,15 @@ def released(
         maker = known_maker(teachers(entry.teacher), manifest.seed)
         sources.append(maker)
         plan = steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
-        made.append(Part("verifier_steps", partial(_steps, plan, maker)))
+        made.append(Part("verifier_steps", partial(_steps, plan, maker, manifest)))
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
-        "datasets", partial(_builds, plans, sources), partial(_check, manifest, output, sources)
+        "datasets",
+        partial(_builds, plans, sources, manifest),
+        partial(_check, manifest, output, sources),
     )
+    if manifest.audits:
+        made.append(Part("audits", partial(_audits, manifest, output / DATASETS)))
     made_by = {
         "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
@@ -88,15 +93,29 @@ def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> No
         source.check()
 
 
-def _builds(plans: Sequence[Build], sources: Sequence[Annotator]) -> Made:
-    made = [build(plan, CARDS) for plan in plans]
+def _builds(plans: Sequence[Build], sources: Sequence[Annotator], manifest: Manifest) -> Made:
+    audit = read_audits(manifest).get(LABELS)
+    cards = {name: partial(card, audit=audit) for name, card in CARDS.items()}
+    made = [build(plan, cards) for plan in plans]
     _close(sources)  # what comes next may want their memory
     return Made(overview(made), counts(made))
 
 
-def _steps(plan: StepsBuild, maker: Maker) -> Made:
-    made = build_steps(plan, maker, card.files, warn)
+def _steps(plan: StepsBuild, maker: Maker, manifest: Manifest) -> Made:
+    files = partial(card.files, audit=read_audits(manifest).get(STEPS))
+    made = build_steps(plan, maker, files, warn)
     return Made(steps_summary(plan, made), {"verifier-steps": steps_counts(made)})
+
+
+def _audits(manifest: Manifest, datasets: Path) -> Made:
+    """Nothing but a look: cards have told of the audits, which have to be of these rows."""
+    audits = read_audits(manifest)
+    for entry in manifest.audits:
+        check_rows(audits[entry.of].scores, entry.file, datasets)
+    said = [
+        f"audit of {of}: {a.scores['rows']:,} rows, all of this release" for of, a in audits.items()
+    ]
+    return Made("\n".join(said), {f"audit-{of}": {"sha256": a.sha256} for of, a in audits.items()})
 
 
 def _close(sources: Sequence[Annotator]) -> None:

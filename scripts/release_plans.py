@@ -11,9 +11,12 @@ from builders.verified.collect import EVALUATION_SIZE, Build
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from builders.work.publishing import read_statistics
+from cards.audit import Audit
+from evaluators.audit.release import read_scores
 from releases.manifest import Known, Manifest, StepsEntry
 from releases.parts import refuse_strangers
 from safe_stepwise.open import check_spec
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, VERIFIED
 from safe_stepwise.store.published import read_published
 
@@ -55,15 +58,28 @@ def build_plans(
 
 
 def check_plans(manifest: Manifest, output: Path) -> None:
-    """Raise ``UserError`` for a folder of another release, bad published labels or refined rows."""
+    """Raise ``UserError`` for a folder of another release, and for a bad file that is named."""
     datasets = output / DATASETS
     refuse_strangers(manifest, datasets, read_statistics(datasets / VERIFIED))
+    read_audits(manifest)  # a mistake shows before hours of work
     for build in manifest.builds:
         if build.published is not None:
-            read_published(build.published)  # a mistake in it shows before hours of work
+            read_published(build.published)  # likewise
     entry = manifest.verifier_steps
     if entry is not None and entry.refined_from is not None:
         read_refined(entry.refined_from)  # likewise
+
+
+def read_audits(manifest: Manifest) -> dict[str, Audit]:
+    """The scores that a manifest names, by what was judged.
+
+    Raises ``UserError`` for a file that can't be read or holds something else.
+    """
+    audits = {}
+    for entry in manifest.audits:
+        scores = read_scores(entry.file, entry.of)
+        audits[entry.of] = Audit(entry.file.name, sha256_of(entry.file), scores)
+    return audits
 
 
 def steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:

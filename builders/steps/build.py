@@ -8,7 +8,7 @@ import functools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,23 @@ import pyarrow as pa
 
 from builders.steps import leakage
 from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import Found, StepsBuild, make, question_key
+from builders.steps.collect import Found, StepsBuild, enough, make, question_key
 from builders.steps.composition import choose, rank
 from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
 from builders.steps.lengths import check_lengths
-from builders.steps.questions import VerifiedSet, open_verified
+from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of
+from builders.steps.rewording import in_held_back_words
+from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow
-from builders.steps.statistics import OF_A_BUILD, StepStatistics, counted, examples
+from builders.steps.skeletons import unseen
+from builders.steps.statistics import (
+    Rewording,
+    StepStatistics,
+    concerns,
+    counted,
+    examples,
+)
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
@@ -36,26 +45,38 @@ from safe_stepwise.store.names import (
     MISSING,
     PROMPT_COMPLETION,
     REFUSED,
+    SEEN,
     STEPS,
     STEPS_RECORD,
     TEST,
     TRAIN,
+    UNSEEN,
     VERIFIER_STEPS,
 )
 
 SPLITS = (TRAIN, TEST)
+LIBRARIES = ("matplotlib", "scikit-learn")
+"""Those of the card's pictures and of the probes."""
+
+ByConfig = Mapping[str, Mapping[str, Sequence[StepRow]]]
+"""Rows by config, then split."""
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README and images by file name, from its statistics and ``dataset_info``."""
 
 
 def build(
-    plan: StepsBuild, maker: Maker, card: Card, warn: Callable[[str], object] = print
+    plan: StepsBuild,
+    maker: Maker,
+    card: Card,
+    warn: Callable[[str], object] = print,
+    rewriter: Rewriter | None = None,
 ) -> StepStatistics:
     """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers. ``warn`` is told what may matter but stops nothing: labels that other code made.
+    workers. ``warn`` is told what may matter but stops nothing: labels that other code made. A
+    ``rewriter`` words the chosen rows anew, where it can.
 
     Raises ``UserError`` for what the user can mend: folders, versions, too few rows, rows that are
     too long, a full disk.
@@ -63,7 +84,7 @@ def build(
     if not 0 < plan.test_share < 1:
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
-    verified.of(plan.benchmarks)
+    plan = replace(plan, pool=enough(plan, verified))
     if others := _labelled_otherwise(verified):
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
     found = Found()
@@ -75,13 +96,19 @@ def build(
         _check_kind(plan)
         try:
             maker.check()
+            if rewriter is not None:
+                rewriter.check()
             make(plan, verified, maker, found)
             release = publishing.new_release(plan.work)
-            statistics = _write(plan, verified, maker, found, release / "data")
+            statistics = _write(plan, verified, maker, found, release / "data", rewriter)
             _publish(plan, release, statistics, card)
+            for concern in concerns(statistics):
+                warn(concern)
             return statistics
         finally:
             maker.close()
+            if rewriter is not None:
+                rewriter.close()
 
 
 def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
@@ -105,40 +132,67 @@ def _check_kind(plan: StepsBuild) -> None:
 
 
 def _write(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path
+    plan: StepsBuild,
+    verified: VerifiedSet,
+    maker: Maker,
+    found: Found,
+    folder: Path,
+    rewriter: Rewriter | None,
 ) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
     picked = _picked(found, chosen.ids, plan.seed)
     steps = [row for row in picked if row.id in chosen.ids]
     missing = [row for row in picked if row.id not in chosen.ids]
-    test, groups = _split(plan, steps)
-    by_config = {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
-    lengths = check_lengths(picked, plan.max_length, plan.tokenizer)
-    files = _files(by_config, folder)
+    test, together = _split(plan, steps)
+    reworded = in_held_back_words(
+        plan, verified, maker, [row for row in picked if _key(row) in test]
+    )
+    steps, missing = ([reworded.get(row.id, row) for row in part] for part in (steps, missing))
+    steps, rewording = _reworded(plan, verified, rewriter, steps)
+    by_config, overlap = _without_copies(
+        {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
+    )
+    train, held = ([row for parts in by_config.values() for row in parts[s]] for s in SPLITS)
+    new = unseen(held, train)
+    lengths = check_lengths([*train, *held], plan.max_length, plan.tokenizer)
+    files = _files(by_config, new, folder)
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
-        teacher=maker.name,
-        simulated=maker.simulated,
+        teacher=maker.name if rewriter is None else rewriter.name,
+        simulated=maker.simulated or (rewriter is not None and rewriter.simulated),
         unverifiable=plan.unverifiable,
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined),
+        rewording=rewording,
         missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
+        wordings={name: _wordings(parts[TEST], new) for name, parts in by_config.items()},
+        overlap=overlap,
         shortfalls=chosen.shortfalls,
-        groups=groups,
+        groups=_groups(together, by_config[STEPS]),
         lengths=lengths,
         verified=[{n: b[n] for n in OF_A_BUILD} for b in verified.of(plan.benchmarks)],
         files=files,
         examples=examples(by_config[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
-        libraries={**libraries(), "matplotlib": installed_version("matplotlib")},
+        libraries={**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
         code_sha256=code_digest(__name__, maker.__module__),
         **counted(by_config[STEPS]),
         **_found_counts(found),
     )
+
+
+def _reworded(
+    plan: StepsBuild, verified: VerifiedSet, rewriter: Rewriter | None, steps: list[StepRow]
+) -> tuple[list[StepRow], Rewording | None]:
+    """The chosen rows in a model's words, where it can say the same."""
+    if rewriter is None:
+        return steps, None
+    checkers = checkers_of(verified, plan.benchmarks, plan.pool, plan.seed, steps)
+    return rewriter.reword(steps, checkers)
 
 
 def _found_counts(found: Found) -> dict[str, Any]:
@@ -170,12 +224,17 @@ def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
     return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(seed, id_))]
 
 
-def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], dict[str, int]]:
-    """The questions of the test split, and counts of the groups that hold together."""
-    sizes = Counter(question_key(row.question.benchmark, row.question.id) for row in steps)
-    asked = {question_key(row.question.benchmark, row.question.id): row.question for row in steps}
+def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
+    """The questions of the test split, and the groups that hold together."""
+    sizes = Counter(_key(row) for row in steps)
+    # What a question was changed to comes first, so that its own passages stand in the end.
+    asked = {
+        _key(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")
+    }
     documents = {key: leakage.document(question) for key, question in asked.items()}
-    together = leakage.groups(documents)
+    shown = {(row.question.benchmark, row.borrowed or "", _key(row)) for row in steps}
+    links = [(question_key(name, other), key) for name, other, key in shown if other]
+    together = leakage.groups(documents, links)
     together.sort(key=lambda group: rank(plan.seed, group[0]))
     # Benchmark by benchmark, so that the test split has its share of each.
     of: dict[str, list[list[str]]] = defaultdict(list)
@@ -186,26 +245,57 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], dict[s
         rows_there = sum(sizes[key] for group in groups for key in group)
         for number in leakage.held_out(groups, sizes, round(plan.test_share * rows_there)):
             test.update(groups[number])
-    return test, {"groups": len(together), "largest": max(map(len, together))}
+    return test, together
+
+
+def _groups(
+    together: Sequence[Sequence[str]], rows: Mapping[str, Sequence[StepRow]]
+) -> dict[str, int]:
+    """How many groups there are, and the questions of the largest, as far as they have rows."""
+    there = {_key(row) for part in rows.values() for row in part}
+    sizes = [number for group in together if (number := sum(key in there for key in group))]
+    return {"groups": len(sizes), "largest": max(sizes, default=0)}
 
 
 def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
-        key = question_key(row.question.benchmark, row.question.id)
+        key = _key(row)
         parts[TEST if key in test else TRAIN].append(row)
     return parts
 
 
+def _without_copies(by_config: ByConfig) -> tuple[ByConfig, dict[str, int]]:
+    """The rows without those of test whose step stands in train, and how many they were.
+
+    Rows of missing evidence whose question has no other row any more go with them.
+    """
+    train = [row for parts in by_config.values() for row in parts[TRAIN]]
+    test = {config: parts[TEST] for config, parts in by_config.items()}
+    out = leakage.copied([row for part in test.values() for row in part], train)
+    there = {_key(row) for row in test[STEPS] if row.id not in out}
+    left = {
+        config: [row for row in part if row.id not in out and _key(row) in there]
+        for config, part in test.items()
+    }
+    made = {config: {**parts, TEST: left[config]} for config, parts in by_config.items()}
+    return made, {config: len(test[config]) - len(left[config]) for config in test}
+
+
+def _wordings(test: Sequence[StepRow], new: frozenset[str]) -> dict[str, int]:
+    number = sum(row.id in new for row in test)
+    return {SEEN: len(test) - number, UNSEEN: number}
+
+
 def _files(
-    by_config: Mapping[str, Mapping[str, Sequence[StepRow]]], folder: Path
+    by_config: ByConfig, new: frozenset[str], folder: Path
 ) -> dict[str, dict[str, SplitFiles]]:
     files: dict[str, dict[str, SplitFiles]] = {}
     for config in CONFIGS:
         columns = config_features(config)
         form: Callable[[StepRow], dict[str, Any]] = prompt_completion_row
         if config != PROMPT_COMPLETION:
-            form = functools.partial(step_row, incomplete_evidence=config == MISSING)
+            form = functools.partial(_step_row, config, new)
         source = by_config[MISSING if config == MISSING else STEPS]
         files[config] = {}
         for split, part in source.items():
@@ -216,6 +306,14 @@ def _files(
                 writer.add(pa.Table.from_pylist(content, schema=columns.arrow_schema))
             files[config][split] = writer.close()
     return files
+
+
+def _step_row(config: str, new: frozenset[str], row: StepRow) -> dict[str, Any]:
+    return step_row(row, config == MISSING, UNSEEN if row.id in new else SEEN)
+
+
+def _key(row: StepRow) -> str:
+    return question_key(row.question.benchmark, row.question.id)
 
 
 def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:

@@ -1,21 +1,22 @@
 """What the checker finds in errors that are worded as it has not seen them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import yaml
 
-from builders.steps.injection import meant_and_found, wordings
-from builders.steps.proposals import Wordings
-from builders.steps.trajectories import TrajectoryError, checked
-from safe_stepwise.checking.checker import Checker
+from builders.steps.contexts import Source
+from builders.steps.making import well_formed
+from builders.steps.proposals import Injector, Wordings
+from builders.steps.rows import TrajectoryError
+from builders.steps.trajectories import checked
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Label, Question
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
 SHARE = 3
@@ -36,9 +37,10 @@ def probed(
         if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
             continue
         try:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+            source = Source.of(question, label)
         except PlanError:
             continue
+        checker = source.checker
         steps = write_trajectory(checker, seed)
         for number, step in enumerate(steps):
             verdict = checker.check(steps[:number], step)
@@ -49,20 +51,39 @@ def probed(
             checked(checker, steps)
         except TrajectoryError:
             continue
-        pairs.update(meant_and_found(checker, steps, seed, words))
+        pairs.update(meant_and_found(source, steps, seed, words))
     return pairs, ideal
+
+
+def meant_and_found(
+    source: Source, ideal: Sequence[Step], seed: int, words: Wordings
+) -> Iterator[tuple[str, str | None]]:
+    """What each first proposal was meant to have, and what the checker finds in it (None: nothing).
+
+    Nothing is left out because the checker disagrees, so this measures it.
+    """
+    injector = Injector(source, seed, words=words)
+    for error_type in ERROR_TYPES:
+        for position in range(1, len(ideal) + 1):
+            for proposal in injector.propose(error_type.name, position):
+                step = well_formed(proposal, position)
+                if step is not None:
+                    feedback = source.checker.check(ideal[: position - 1], step)
+                    yield error_type.name, None if feedback is None else feedback.error_type
+                    break
 
 
 def read_wordings(file: Path) -> Wordings:
     """Wordings of errors; ``UserError`` for a file that can't be read or lacks one of ours."""
     try:
         words = yaml.safe_load(file.read_text(encoding="utf-8"))
-        lacking = [f"{t}/{w}" for t, ways in wordings().items() for w in ways if not words[t][w]]
+        form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))
+        lacking = [f"{t}/{w}" for t, ways in form.items() for w in ways if not words[t][w]]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         lacking = [str(error)]
     if lacking:
         raise UserError(
-            f"{file}: no wordings in the form of builders/steps/injections.yaml ({lacking[0]})"
+            f"{file}: no wordings in the form of builders/steps/{UNSEEN.name} ({lacking[0]})"
         )
     found: Wordings = words
     return found

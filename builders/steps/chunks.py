@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from builders.steps.features import check_row
 from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow, row_of
 from builders.work.shards import Annotator, read_shard
-from safe_stepwise.records import Label, Question, identity
+from safe_stepwise.records import Label, Question, as_object, identity
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.names import IDEAL, NO_PATH, REQUEST_FAILED
@@ -31,8 +31,21 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 """One row a question: its step rows as JSON, with their ids beside, to be found by."""
 
 
+class OtherWords(Protocol):
+    """Makes step rows of some of many questions in words that are held back for tests."""
+
+    def make_some(
+        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
+    ) -> list[Made]:
+        """What came of the questions at some places, in their order."""
+
+
 class Maker(Annotator, Protocol):
     """Makes step rows of verified questions; picklable if it has ``own_processes``."""
+
+    @property
+    def held_back(self) -> OtherWords | None:
+        """The same with the words that are held back for tests, if it has such."""
 
     def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
         """What came of each question, in their order."""
@@ -75,10 +88,10 @@ class StepChunk:
     @property
     def path(self) -> Path:
         """The shard file, named by content."""
-        maker, refined = self.maker, map(asdict, self.refined)
+        maker = self.maker
         code = code_digest(__name__, maker.__module__)
         head = [code, maker.identity, maker.name, self.benchmark, self.split, self.seed]
-        key = identity([*head, self.rows, *refined])[:24]
+        key = identity([*head, self.rows, *self.refined])[:24]
         return self.folder / f"{self.benchmark}-{self.split}-{key}.arrow"
 
     @property
@@ -92,13 +105,13 @@ class StepChunk:
         Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
         is not valid is a `Refused`, not an error.
         """
-        asked, refused = _pairs(self)
+        asked, refused = pairs_of(self)
         refined, strangers = _refined(self, [question for question, _ in asked])
         refused += strangers
         candidates, passing, content = [], [], []
         for (question, _), made in zip(asked, self._made(asked), strict=True):
             rows, bad = _checked(made.rows)
-            if any(row.origin == IDEAL for row in rows):
+            if rows:  # there are none but of a trajectory that passed, be its own refused
                 passing.append(question.id)
             if ours := refined.get(question.id):
                 rows, more = _checked([*ours, *rows])
@@ -108,7 +121,9 @@ class StepChunk:
             candidates += found
             if rows:
                 ids = [one.id for one in found]
-                content.append({"ids": ids, "content": json.dumps(_content(rows))})
+                content.append(
+                    {"ids": ids, "content": json.dumps(_content(rows), default=as_object)}
+                )
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
@@ -145,17 +160,19 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
     """Step rows of a question, of which there may be several: with fewer passages, say."""
     questions = list(dict.fromkeys(row.question for row in rows))
     return {
-        "questions": [asdict(question) for question in questions],
+        "questions": questions,
         "rows": [{"question": questions.index(row.question), **row.content} for row in rows],
     }
 
 
 def _candidate(row: StepRow) -> Candidate:
     asked, type_ = row.question, row.feedback.error_type
-    return Candidate(row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
+    made = (row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
+    return Candidate(*made, row.borrowed)
 
 
-def _pairs(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+def pairs_of(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:
+    """The chunk's questions with their labels, and those that no steps can be made of."""
     pairs, refused = [], []
     for row in chunk.rows:
         try:

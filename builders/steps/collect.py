@@ -1,6 +1,7 @@
 """The first half of a build of the verifier set: from verified questions to candidate rows."""
 
 import functools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -17,7 +18,7 @@ from builders.steps.chunks import (
     StepChunk,
     refused_row,
 )
-from builders.steps.composition import Candidate, Composition
+from builders.steps.composition import Candidate, Composition, fill
 from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
@@ -30,6 +31,10 @@ from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
+ROWS_OF_A_QUESTION = 3
+"""Rows for which one question is tried: it gives more, but then they would be too much alike."""
+LEAST_POOL = 200
+"""Questions of a split that are tried for however few rows, so that every error type occurs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class StepsBuild:
     tokenizer: str | None = None
     max_length: int = MAX_LENGTH
     pool: int | None = None
-    """Questions of a benchmark's split to make steps of; all, if not said."""
+    """Questions of a benchmark's split to make steps of; `enough` of them, if not said."""
     refined: Path | None = None
     """Rows that `refine_verifier_steps` wrote, to join those that are made."""
     unverifiable: bool = False
@@ -88,7 +93,7 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     near = near_evaluation(verified)
     refined = _by_question(plan)
     found.refined = sum(map(len, refined.values()))
-    jobs = functools.partial(_jobs, plan, verified, maker, refined)
+    jobs = functools.partial(chunks_of, plan, verified, maker, refined)
     work = Work(jobs, maker, plan.work, "verifier steps", "question")
     total, executor = functools.partial(_total, plan, verified), Executor(workers=plan.workers)
     made = results(work, executor, total, found.standing)
@@ -106,13 +111,31 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     _check_outcome(plan, maker, found)
 
 
+def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
+    """Questions of each split that give the rows of a plan where it does not say how many.
+
+    All of them (None) where so many questions are wanted, or where refined rows may be of any.
+    """
+    wanted = plan.composition
+    if plan.pool or wanted.questions or wanted.per_benchmark or plan.refined:
+        return plan.pool
+    there: Counter[str] = Counter()
+    for build in verified.of(plan.benchmarks):
+        there[build["benchmark"]] += _there(plan, build)
+    room = {name: number * wanted.rows_per_question for name, number in there.items()}
+    most = max(fill(wanted.rows, room).values())
+    return max(LEAST_POOL, math.ceil(most / min(ROWS_OF_A_QUESTION, wanted.rows_per_question)))
+
+
+def _there(plan: StepsBuild, build: Mapping[str, Any]) -> int:
+    """Questions of a build that steps can be made of."""
+    return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
+
+
 def _total(plan: StepsBuild, verified: VerifiedSet) -> int:
     """Questions to make steps of."""
-    total = 0
-    for build in verified.of(plan.benchmarks):
-        there = sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
-        total += min(there, plan.pool or there)
-    return total
+    there = [_there(plan, build) for build in verified.of(plan.benchmarks)]
+    return sum(min(number, plan.pool or number) for number in there)
 
 
 def _refuse(one: Refused, found: Found) -> bytes:
@@ -156,7 +179,7 @@ def _by_question(plan: StepsBuild) -> dict[str, list[StepRow]]:
     return refined
 
 
-def _jobs(
+def chunks_of(
     plan: StepsBuild, verified: VerifiedSet, maker: Maker, refined: Mapping[str, list[StepRow]]
 ) -> Iterator[StepChunk]:
     """The chunks; refined rows go with the first that has their question."""
@@ -199,7 +222,7 @@ def _count(
     for candidate in made.candidates:
         if candidate.question in again:
             continue
-        if candidate.question in kept_out:
+        if kept_out & {candidate.question, candidate.borrowed}:
             found.kept_rows[name] += 1
         elif candidate.error_type == MISSING_EVIDENCE:
             found.missing.append(candidate)

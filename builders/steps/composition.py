@@ -17,6 +17,8 @@ from safe_stepwise.taxonomy import ERROR_TYPES
 _TYPES = tuple(entry.name for entry in ERROR_TYPES)
 CLASSES = (IDEAL, REFINED, *_TYPES)
 """What rows are counted by: ideal ones, refined ones, injected ones by error type."""
+ROWS_PER_QUESTION = 8
+"""As many rows as a question has at most, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Composition:
     ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a
     number of them (None: all there are), the rest is injected. ``per_benchmark`` gives (rows,
     questions) of each benchmark and has to sum to the whole; without it rows are shared out evenly.
+    No question gets more than ``rows_per_question``.
     """
 
     rows: int
@@ -33,16 +36,19 @@ class Composition:
     ideal: float = 0.34
     refined: int | None = 0
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
+    rows_per_question: int = ROWS_PER_QUESTION
 
     def __post_init__(self) -> None:
         if not 0 <= self.ideal <= 1:
             raise UserError(f"ideal {self.ideal}: a share lies between 0 and 1")
+        if self.rows_per_question < 1:
+            raise UserError("rows_per_question has to be 1 or more")
         refined = self.refined or 0
         if refined < 0 or self.rows < 1:
             raise UserError("rows have to be 1 or more, refined rows not negative")
         if refined > self.rows - round(self.ideal * self.rows):
             raise UserError(f"{refined} refined rows and {self.ideal:.0%} ideal are too many")
-        _check_questions("", self.rows, self.questions)
+        _check_questions("", self.rows, self.questions, self.rows_per_question)
         if self.per_benchmark is not None:
             _check_sums(self, self.per_benchmark)
 
@@ -57,6 +63,8 @@ class Candidate:
     error_type: str
     position: int
     origin: Origin
+    borrowed: str | None = None
+    """Another question of the benchmark, of which it shows a passage."""
 
     @property
     def row_class(self) -> str:
@@ -83,10 +91,12 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
     pools: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
         pools[candidate.benchmark].append(candidate)
-    found = sum(map(len, pools.values()))
+    most = composition.rows_per_question
+    found = sum(_room(pool, most) for pool in pools.values())
     if found < composition.rows:
         raise UserError(
-            f"{composition.rows:,} rows are wanted, but only {found:,} could be made; "
+            f"{composition.rows:,} rows are wanted, but only {found:,} could be made"
+            f"{_capped(pools.values(), most)}; "
             f"ask for --rows {found} or fewer, or give it more questions"
         )
     ids: set[str] = set()
@@ -126,6 +136,22 @@ def fill(wanted: int, room: Mapping[str, int]) -> dict[str, int]:
     return given
 
 
+def _room(pool: Iterable[Candidate], most: int) -> int:
+    """Rows that a pool can give with at most so many of a question."""
+    return sum(min(number, most) for number in Counter(c.question for c in pool).values())
+
+
+def _capped(pools: Iterable[Sequence[Candidate]], most: int) -> str:
+    """What the cap does to these pools, for a message; nothing where it does nothing."""
+    pools = list(pools)
+    whole = sum(map(len, pools))
+    if whole == sum(_room(pool, most) for pool in pools):
+        return ""
+    return (
+        f" with at most {most} rows a question ({whole:,} without that: raise --rows-per-question)"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Share:
     """One benchmark's part of a composition."""
@@ -134,24 +160,27 @@ class _Share:
     questions: int | None
     ideal: int
     refined: int
+    most: int
+    """Rows of a question."""
 
 
 def _shares(
     pools: Mapping[str, Sequence[Candidate]], composition: Composition
 ) -> dict[str, _Share]:
     questions: dict[str, int] = {}
+    most = composition.rows_per_question
     if composition.per_benchmark is not None:
         rows = {name: n for name, (n, _) in sorted(composition.per_benchmark.items())}
         questions = {name: q for name, (_, q) in composition.per_benchmark.items()}
     else:
-        rows = fill(composition.rows, {name: len(pools[name]) for name in sorted(pools)})
+        rows = fill(composition.rows, {name: _room(pools[name], most) for name in sorted(pools)})
         if composition.questions is not None:
             room = {n: min(len({c.question for c in pools[n]}), rows[n]) for n in rows}
             questions = fill(composition.questions, room)
             _check_enough(composition.questions, sum(room.values()))
     ideal = _split(round(composition.ideal * composition.rows), rows)
     given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
-    return {n: _Share(rows[n], questions.get(n), ideal[n], given[n]) for n in rows}
+    return {n: _Share(rows[n], questions.get(n), ideal[n], given[n], most) for n in rows}
 
 
 def _refined(
@@ -190,13 +219,12 @@ def _choose(
             short["questions"] = lacking
         drawn, of = _draw_questions(pool, share, seed), f" of {share.questions:,} questions"
         kept = [c for c in pool if c.question in drawn]
-    if len(kept) < share.rows:
+    if (there := _room(kept, share.most)) < share.rows:
         raise UserError(
-            f"{benchmark}: {share.rows:,} rows are wanted{of}, but only {len(kept):,} could be "
-            "made; ask for fewer rows, or give it more verified questions"
+            f"{benchmark}: {share.rows:,} rows are wanted{of}, but only {there:,} could be made"
+            f"{_capped([kept], share.most)}; ask for fewer rows, or give it more verified questions"
         )
-    quota = _quota(share, Counter(c.row_class for c in kept))
-    picked = _pick(kept, quota, share.questions is not None)
+    picked = _pick(kept, share)
     return picked, short | _shortfalls(share, Counter(c.row_class for c in picked))
 
 
@@ -222,8 +250,9 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
         if len(drawn) >= share.questions:
             break
         drawn[name] = None
-    if sum(rows[name].total() for name in drawn) < share.rows:
-        names.sort(key=lambda name: -rows[name].total())
+    room = {name: min(found.total(), share.most) for name, found in rows.items()}
+    if sum(room[name] for name in drawn) < share.rows:
+        names.sort(key=lambda name: -room[name])
         return set(names[: share.questions])
     return set(drawn)
 
@@ -245,28 +274,84 @@ def _shortfalls(share: _Share, quota: Mapping[str, int]) -> dict[str, int]:
     return {name: wanted[name] - quota[name] for name in CLASSES if wanted[name] > quota[name]}
 
 
-def _pick(pool: Sequence[Candidate], quota: Mapping[str, int], cover_all: bool) -> list[Candidate]:
-    """Rows to the quota, spread over positions; with ``cover_all`` one of every question first."""
-    quota = dict(quota)
-    waiting: dict[str, dict[int, list[Candidate]]] = {name: defaultdict(list) for name in quota}
-    options: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
-    for candidate in pool:
-        waiting[candidate.row_class][candidate.position].append(candidate)
-        options[candidate.question][candidate.row_class].append(candidate)
-    picked: dict[str, Candidate] = {}
-    used: dict[str, Counter[int]] = {name: Counter() for name in quota}
-    if cover_all:
-        classes = {name: [*found] for name, found in options.items()}
+def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
+    """Rows of a share, spread over positions, none beyond ``share.most`` of a question.
+
+    Of a share that says how many questions, one of every question comes first. Where questions are
+    full before a class has its rows, other classes stand in.
+    """
+    supply = Counter(c.row_class for c in pool)
+    quota = _quota(share, supply)
+    picking = _Picking(pool, share.most)
+    if share.questions is not None:
+        classes = {name: [*found] for name, found in picking.options.items()}
         for question, row_class in _covered(classes, quota).items():
-            found = options[question][row_class]
-            first = min(found, key=lambda c: used[row_class][c.position])
-            picked[first.id] = first
-            used[row_class][first.position] += 1
-    for name, positions in waiting.items():
-        missing = quota[name] - used[name].total()
-        for candidate in _spread(positions, used[name], missing, picked):
-            picked[candidate.id] = candidate
-    return list(picked.values())
+            found = picking.options[question][row_class]
+            picking.take(min(found, key=lambda c: picking.used[row_class][c.position]))
+    for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
+        picking.spread(name, quota[name] - picking.used[name].total())
+    while missing := share.rows - len(picking.picked):
+        for name, number in _standing_in(picking.room(), missing).items():
+            picking.spread(name, number)
+    return list(picking.picked.values())
+
+
+def _standing_in(room: Mapping[str, int], missing: int) -> dict[str, int]:
+    """Rows by class to make up for missing ones: errors if there are any left to take."""
+    errors = {name: room.get(name, 0) for name in _TYPES}
+    return fill(missing, errors if any(errors.values()) else room)
+
+
+class _Picking:
+    """Rows taken from a pool, in the order of its draw."""
+
+    def __init__(self, pool: Sequence[Candidate], most: int) -> None:
+        self.picked: dict[str, Candidate] = {}
+        self.used: dict[str, Counter[int]] = defaultdict(Counter)
+        """By class, then position."""
+        self.options: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+        """By question, then class."""
+        self._waiting: dict[str, dict[int, list[Candidate]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        self._left: dict[str, int] = {}
+        for candidate in pool:
+            self.options[candidate.question][candidate.row_class].append(candidate)
+            self._waiting[candidate.row_class][candidate.position].append(candidate)
+            self._left[candidate.question] = most
+
+    def take(self, candidate: Candidate) -> None:
+        """Take one, whose question has room."""
+        self.picked[candidate.id] = candidate
+        self.used[candidate.row_class][candidate.position] += 1
+        self._left[candidate.question] -= 1
+
+    def room(self) -> dict[str, int]:
+        """By class, how many could be taken next; each of them alone."""
+        return {
+            name: sum(self._is_free(c) for found in positions.values() for c in found)
+            for name, positions in self._waiting.items()
+        }
+
+    def spread(self, row_class: str, number: int) -> None:
+        """Take ``number`` of a class, or all that can be, so that positions get equally many."""
+        queues = {
+            position: [c for c in reversed(found) if self._is_free(c)]
+            for position, found in sorted(self._waiting[row_class].items())
+        }
+        counts = self.used[row_class]
+        while number > 0:
+            for queue in queues.values():
+                while queue and not self._is_free(queue[-1]):
+                    queue.pop()
+            open_ = [position for position, queue in queues.items() if queue]
+            if not open_:
+                break
+            self.take(queues[min(open_, key=lambda p: (counts[p], p))].pop())
+            number -= 1
+
+    def _is_free(self, candidate: Candidate) -> bool:
+        return candidate.id not in self.picked and self._left[candidate.question] > 0
 
 
 def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
@@ -284,29 +369,16 @@ def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dic
     return given
 
 
-def _spread(
-    positions: Mapping[int, Sequence[Candidate]],
-    used: Mapping[int, int],
-    number: int,
-    picked: Mapping[str, Candidate],
-) -> list[Candidate]:
-    """``number`` candidates that bring the positions' counts as near to each other as can be."""
-    queues = {
-        position: [c for c in reversed(found) if c.id not in picked]
-        for position, found in sorted(positions.items())
-    }
-    counts = {position: used.get(position, 0) for position in queues}
-    chosen: list[Candidate] = []
-    while len(chosen) < number:
-        position = min((p for p in queues if queues[p]), key=lambda p: (counts[p], p))
-        chosen.append(queues[position].pop())
-        counts[position] += 1
-    return chosen
-
-
-def _check_questions(where: str, rows: int, questions: int | None) -> None:
-    if questions is not None and not 1 <= questions <= rows:
+def _check_questions(where: str, rows: int, questions: int | None, most: int) -> None:
+    if questions is None:
+        return
+    if not 1 <= questions <= rows:
         raise UserError(f"{where}{questions} questions: each needs a row, and there are {rows}")
+    if questions * most < rows:
+        raise UserError(
+            f"{where}{questions} questions with at most {most} rows each are too few for {rows} "
+            "rows; ask for more questions, or raise --rows-per-question"
+        )
 
 
 def _check_enough(wanted: int, there: int) -> None:
@@ -325,4 +397,4 @@ def _check_sums(composition: Composition, parts: Mapping[str, tuple[int, int]]) 
             f"{composition.rows} of {composition.questions}"
         )
     for name, part in parts.items():
-        _check_questions(f"{name}: ", *part)
+        _check_questions(f"{name}: ", *part, composition.rows_per_question)

@@ -6,7 +6,17 @@ from builders.steps.rows import StepRow
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.names import IDEAL, MISSING, ORIGINS, PROMPT_COMPLETION, REFINED, STEPS
+from safe_stepwise.store.names import (
+    IDEAL,
+    MISSING,
+    ORIGINS,
+    PROMPT_COMPLETION,
+    REFINED,
+    SEEN,
+    STEPS,
+    WORDINGS,
+    Wording,
+)
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
 
 CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING)
@@ -50,6 +60,7 @@ def step_features(incomplete_evidence: bool = False) -> Any:
             "origin": ClassLabel(names=list(ORIGINS)),
             "position": Value("int32"),
             "teacher": text,
+            "wording": ClassLabel(names=list(WORDINGS)),
         }
     )
 
@@ -63,8 +74,10 @@ def categories(incomplete_evidence: bool = False) -> tuple[str, ...]:
     return tuple(c for c in CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE)
 
 
-def step_row(row: StepRow, incomplete_evidence: bool = False) -> Row:
+def step_row(row: StepRow, incomplete_evidence: bool = False, wording: Wording = SEEN) -> Row:
     """The columns of one row; class labels as the numbers that `ClassLabel` stores.
+
+    ``wording`` is for rows of test: ``unseen`` if no row of train has their step's skeleton.
 
     Raises ValueError for a row that `check_row` refuses.
     """
@@ -86,6 +99,7 @@ def step_row(row: StepRow, incomplete_evidence: bool = False) -> Row:
         "origin": ORIGINS.index(row.origin),
         "position": row.step.number,
         "teacher": row.teacher,
+        "wording": WORDINGS.index(wording),
     }
 
 

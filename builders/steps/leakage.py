@@ -3,6 +3,8 @@
 Two questions are near-duplicates when at least half of the word 8-grams (of question and gold
 passages) of the one that has fewer are in the other. An 8-gram of more than fifty questions is
 boilerplate: it brings no two questions together, though it counts once something else has.
+
+Steps of questions that have nothing in common may still be the same, word for word: `copied`.
 """
 
 import hashlib
@@ -11,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from builders.steps.rows import StepRow
 from safe_stepwise.records import Question
 
 WORDS = 8
@@ -69,13 +72,21 @@ class Index:
         return any(near(asked, self._documents[number]) for number in found)
 
 
-def groups(documents: Mapping[str, Document]) -> list[list[str]]:
-    """All keys, in groups that near-duplicates connect; in the order of their first keys."""
+def groups(
+    documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()
+) -> list[list[str]]:
+    """All keys, in groups that near-duplicates connect; in the order of their first keys.
+
+    ``links`` are pairs of keys that belong together whatever they hold.
+    """
     keys = sorted(documents)
     parents = list(range(len(keys)))
-    for one, other in _pairs([documents[key] for key in keys]):
+    places = {key: place for place, key in enumerate(keys)}
+    linked = {(places[a], places[b]) for a, b in links if a in places and b in places}
+    for one, other in (*sorted(linked), *_pairs([documents[key] for key in keys])):
         a, b = _root(parents, one), _root(parents, other)
-        if a != b and near(documents[keys[one]], documents[keys[other]]):
+        together = (one, other) in linked or near(documents[keys[one]], documents[keys[other]])
+        if a != b and together:
             parents[max(a, b)] = min(a, b)
     found: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
@@ -100,6 +111,22 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: i
     if wanted and len(rest) > 1:
         taken.append(min(rest, key=lambda number: (sizes[number], number)))
     return taken
+
+
+def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
+    """Ids of the test rows whose step says what one of train says, verbatim.
+
+    Case, white space and the step's number aside. Final answers are exempt: there is one way to say
+    "yes".
+    """
+    known = {_said(row) for row in train}
+    return frozenset(
+        row.id for row in test if row.step.kind != "Final Answer" and _said(row) in known
+    )
+
+
+def _said(row: StepRow) -> str:
+    return " ".join(row.step.text.casefold().split())
 
 
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:

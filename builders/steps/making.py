@@ -1,23 +1,24 @@
-"""From a verified question to labelled steps: ideal ones, injected errors, missing evidence."""
+"""From a verified question to labelled steps: ideal ones and injected errors (SAFE v1, 3.3)."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 
-from builders.steps.injection import inject
-from builders.steps.rows import Made, Refused, StepRow
-from builders.steps.trajectories import TrajectoryError, checked
-from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import choice_for, missing, searched_for, word
-from safe_stepwise.checking.wordings import said as told_in
+from builders.steps.contexts import Context, Source
+from builders.steps.missing_evidence import without_evidence
+from builders.steps.proposals import Injector, Proposal
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.trajectories import checked
+from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import read
-from safe_stepwise.records import Feedback, Label, Passage, Question, Step
+from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store.names import IDEAL, INJECTED
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
+
+TRIES = 4
+"""Wordings and values tried for one error at one position before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,21 @@ class AnnotationsMaker:
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
+    unseen: bool = False
+    """Whether steps are worded by the half of the grammar that is held back for tests."""
     name: str = "annotations"
     simulated: bool = False
     own_processes: bool = True
 
     @property
+    def held_back(self) -> "AnnotationsMaker":
+        """The same with the words that are held back for tests."""
+        return replace(self, unseen=True)
+
+    @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        return f"{self.name} {self.seed}"
+        return f"{self.name} {self.seed} {self.unseen}"
 
     def check(self) -> None:
         """Nothing can be wrong: no model is asked."""
@@ -45,22 +53,71 @@ class AnnotationsMaker:
         """Nothing is open."""
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
-        """What comes of each question, in order."""
-        return [self.make(question, label) for question, label in questions]
+        """What comes of each question, in order; neighbours are each other's partners."""
+        return self.make_some(questions, range(len(questions)))
+
+    def make_some(
+        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
+    ) -> list[Made]:
+        """What comes of those at some places."""
+
+        @lru_cache(maxsize=2)
+        def source(place: int) -> Source | str:
+            return _source(*questions[place], self.unseen)
+
+        made = []
+        for place in places:
+            own, other = source(place), place ^ 1
+            partner = source(other) if other < len(questions) else None
+            partner = None if isinstance(partner, str) else partner
+            made.append(self._made(questions[place][0], own, partner))
+        return made
 
     def make(self, question: Question, label: Label) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
+        return self.make_all([(question, label)])[0]
+
+    def _made(self, question: Question, source: Source | str, partner: Source | None) -> Made:
+        if isinstance(source, str):
+            return Made((), (Refused.of(question, source),))
         try:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-            steps = write_trajectory(checker, self.seed)
-            verdicts = checked(checker, steps)
-        except (PlanError, TrajectoryError) as error:
-            kind = "no plan: " if isinstance(error, PlanError) else ""
-            return Made((), (Refused.of(question, f"{kind}{error}"),))
+            steps = write_trajectory(source.checker, self.seed)
+            verdicts = checked(source.checker, steps)
+        except TrajectoryError as error:
+            return Made((), (Refused.of(question, str(error)),))
+        injector = Injector(source, self.seed, partner)
         rows = ideal_rows(question, steps, verdicts, self.name)
-        injected, refused = inject(checker, steps, self.seed, self.name)
-        rows += [*injected, *without_evidence(checker, steps, self.seed, self.name)]
+        rows += ideal_elsewhere(injector, steps, self.name)
+        injected, refused = inject(injector, steps, self.name)
+        rows += [*injected, *without_evidence(source.checker, steps, self.seed, self.name)]
         return Made(tuple(rows), tuple(refused))
+
+
+def _source(question: Question, label: Label, unseen: bool) -> Source | str:
+    """What contexts are made of, or why there is no plan."""
+    try:
+        return Source.of(question, label, unseen)
+    except PlanError as error:
+        return f"no plan: {error}"
+
+
+def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
+    """The facts that nothing builds on, with another value, where the passage gives that one.
+
+    They are the twins of contradictory steps: the same words, and right.
+    """
+    rows = []
+    for position, item in enumerate(injector.plan.items, 1):
+        found = injector.otherwise_right(item, position) if item.triples else None
+        if found is None:
+            continue
+        step = Step(position, " ".join(found.text.split()), found.kind)
+        context, previous = found.context, tuple(ideal[: position - 1])
+        verdict = context.checker.check(previous, step) if context else None
+        if context and verdict and verdict.error_type == CORRECT:
+            made = (context.question, previous, step, verdict, IDEAL, teacher)
+            rows.append(StepRow(*made, context.kind))
+    return rows
 
 
 def ideal_rows(
@@ -73,68 +130,86 @@ def ideal_rows(
     ]
 
 
-def without_evidence(
-    checker: Checker, ideal: Sequence[Step], seed: int, teacher: str
-) -> list[StepRow]:
-    """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
+def inject(
+    injector: Injector, ideal: Sequence[Step], teacher: str
+) -> tuple[list[StepRow], list[Refused]]:
+    """Rows with one error each, for every type at one of the positions where it can stand.
 
-    The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
-    honest one, which says what it can't find, and the guidance comes with a search query. Only a
-    fact whose value no other passage mentions counts: else the evidence is not missing.
-    Earlier steps keep what they say, with the numbers that passages have once one is gone.
+    ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of
+    its steps is kept only if the checker finds exactly the error that was meant in it, which also
+    settles that no type comes before it in the order of checks; else it is refused, with what the
+    checker says instead. Diagnosis and guidance are the checker's, who says where the text stands
+    against the step.
     """
-    plan, question = checker.plan, checker.question
-    places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
-    if not places:
-        return []
-    choice = choice_for(str(seed), question.id, "missing evidence")
-    place = places[choice % len(places)]
-    item = plan.items[place]
-    assert item.passage is not None
-    what = missing(item, question.passages)
-    said = " ".join(f"None of the passages states {what}.".split())
-    step = Step(place + 1, said, "Attribution")
+    rows: list[StepRow] = []
+    refused: list[Refused] = []
+    home, q = injector.source.context, injector.question
+    for error_type in ERROR_TYPES:
+        for position in injector.positions(error_type.name, len(ideal)):
+            proposals = injector.propose(error_type.name, position)
+            made = _confirmed(home, ideal, proposals, error_type.name, position)
+            previous = tuple(ideal[: position - 1])
+            if isinstance(made, _Confirmed):
+                rows.append(made.row(previous, teacher))
+                break
+            if made.reason:
+                where = (q.benchmark, q.id, error_type.name, position)
+                refused.append(Refused(*where, made.reason, made.text))
+    return rows, refused
+
+
+def well_formed(proposal: Proposal, position: int) -> Step | None:
+    """A proposal as a step; None where it breaks the grammar of steps."""
+    step = Step(position, " ".join(proposal.text.split()), proposal.kind)
     try:
         format_step(step)
     except StepError:
-        return []
-    feedback = Feedback(
-        MISSING_EVIDENCE,
-        word("diagnosis", "missing_evidence", said, what=what),
-        word("guidance", "search", said, what=what),
-        searched_for(item, question.passages),
-    )
-    left = tuple(p for n, p in enumerate(question.passages, 1) if n != item.passage)
-    previous = tuple(_renumbered(step, item.passage) for step in ideal[:place])
-    less = replace(question, passages=left)
-    return [StepRow(less, previous, step, feedback, INJECTED, teacher)]
+        return None
+    return step
 
 
-def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether nothing states a fact once its passage is removed, nor was it read before."""
-    if any(other.passage == item.passage for other in earlier):
-        return False
-    if item.sentence is not None and not _known(checker, item, earlier):
-        return False
-    value = checker.claims.value_of(item)
-    others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
-    return all(first_mention(read(page), value) is None for page in others)
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A step with the error that was meant, and where it has it."""
+
+    context: Context
+    step: Step
+    feedback: Feedback
+
+    def row(self, previous: tuple[Step, ...], teacher: str) -> StepRow:
+        here = self.context
+        made = (here.question, previous, self.step, self.feedback, INJECTED, teacher)
+        return StepRow(*made, here.kind, here.borrowed)
 
 
-def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether question or earlier facts name what a passage is about, so that it can be asked."""
-    assert item.passage is not None
-    title = checker.passages[item.passage - 1].title
-    told = [told_in(other, checker.passages) for other in earlier]
-    words = read(Passage("", (" ".join([checker.question.question, *told]),)))
-    return first_mention(words, title) is not None
+@dataclass(frozen=True, slots=True)
+class _NotTaken:
+    """Why no proposal was taken, "" where there was none, and the last one's text."""
+
+    reason: str
+    text: str
 
 
-def _renumbered(step: Step, gone: int) -> Step:
-    """A step whose citations count without the passage that is gone."""
-
-    def less(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return f"Passage {number - 1 if number > gone else number}"
-
-    return replace(step, text=re.sub(r"\bPassage (\d+)", less, step.text))
+def _confirmed(
+    home: Context,
+    ideal: Sequence[Step],
+    proposals: Iterator[Proposal],
+    error_type: str,
+    position: int,
+) -> _Confirmed | _NotTaken:
+    reason, text = "", ""
+    for proposal in islice(proposals, TRIES):
+        text = " ".join(proposal.text.split())
+        step = well_formed(proposal, position)
+        context = proposal.context or home
+        if proposal.context is None and text == ideal[position - 1].text:
+            reason = reason or "the step is the ideal one"
+        elif step is None:
+            reason = reason or "the step breaks the grammar"
+        else:
+            feedback = context.checker.check(ideal[: position - 1], step)
+            if feedback is not None and feedback.error_type == error_type:
+                return _Confirmed(context, step, feedback)
+            found = "abstains" if feedback is None else f"finds {feedback.error_type}"
+            reason = reason or f"the checker {found}"
+    return _NotTaken(reason, text)

@@ -2,6 +2,7 @@
 
 Every step that was tried is judged twice, by the verifier under test and by the checker; where the
 two labels differ is a hard case. What the checker can't judge teaches nothing: it is counted only.
+A case whose label only the checker's reading speaks for is doubted, and becomes no row.
 """
 
 from collections import Counter
@@ -15,10 +16,13 @@ from tqdm import tqdm
 
 from builders.steps.questions import VerifiedSet, near_evaluation, prepared, rows, splits_of
 from builders.steps.rows import StepRow
+from builders.steps.witness import bears_out
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
+from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.loop import (
     DEFAULT,
     MALFORMED,
@@ -30,6 +34,9 @@ from safe_stepwise.methods.loop import (
 from safe_stepwise.records import Feedback, Question, Step, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
+
+IDEAL_STEP = "the step is an ideal one"
+NO_WITNESS = "no second rule finds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,8 @@ class Case:
     step: Step
     found: Feedback
     pattern: Pattern
+    doubt: str = ""
+    """Why its label is not to be trusted (see `doubted`), "" if it is."""
 
     @property
     def id(self) -> str:
@@ -106,7 +115,7 @@ async def mine(
 
         async def one(checker: Checker) -> None:
             trajectory = await run_question(checker.question, generator, verifier, plan.limits)
-            compare(checker, trajectory, mined)
+            compare(checker, trajectory, mined, plan.seed)
             bar.update(mined.questions.total() - bar.n)
             bar.set_postfix_str(_progress(mined, [generator, verifier]), refresh=False)
 
@@ -116,8 +125,11 @@ async def mine(
     return mined
 
 
-def compare(checker: Checker, trajectory: Trajectory, mined: Mined) -> None:
-    """Add to ``mined`` what the checker says of each try of one trajectory."""
+def compare(checker: Checker, trajectory: Trajectory, mined: Mined, seed: int = 0) -> None:
+    """Add to ``mined`` what the checker says of each try of one trajectory.
+
+    ``seed`` is that of the ideal steps.
+    """
     mined.questions["failed" if trajectory.stop_reason == "failed" else "run"] += 1
     seen = set()
     for attempt in tries_at_steps(trajectory):
@@ -137,7 +149,24 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined) -> None:
         pattern = Pattern(said.error_type, found.error_type, step.kind, checker.plan.kind)
         mined.checked[pattern[1:]] += 1
         if found.error_type != said.error_type:
-            mined.cases.append(Case(checker.question, previous, step, found, pattern))
+            doubt = doubted(checker, previous, step, found.error_type, seed)
+            mined.cases.append(Case(checker.question, previous, step, found, pattern, doubt))
+
+
+def doubted(
+    checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0
+) -> str:
+    """Why the checker's label of a generator's step is not to be trusted; "" if nothing is known.
+
+    A step that is one of the ideal ones teaches nothing of generators. Of any other the checker's
+    reading is one witness only, and a second one has to agree with it (`witness`).
+    """
+    said = words_of(step.text)
+    if any(said == words_of(ideal.text) for ideal in write_trajectory(checker, seed)):
+        return IDEAL_STEP
+    if not bears_out(label, checker.plan, checker.question, previous, step):
+        return f"{NO_WITNESS} {label}"
+    return ""
 
 
 def in_turn(cases: Iterable[Case]) -> list[Case]:

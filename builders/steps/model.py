@@ -2,11 +2,13 @@
 
 Of each question it asks for a plan and an ideal trajectory, then for one erroneous step at a time.
 Nothing is taken on its word: the graph-based checker has to pass every ideal step, and to find in
-an erroneous one exactly the error that was asked for. Ideal steps get the checker's verdicts;
-erroneous ones the model's diagnosis and guidance. What is not kept is `Refused`, with its reason.
+an erroneous one exactly the error that was asked for. Diagnosis and guidance are the model's in
+either, and checked alike; where those of a sound step fail, its row is refused, and the trajectory
+still serves to put errors into. What is not kept is `Refused`, with its reason.
 
-Of ``unverifiable`` questions there is no plan to check by: there the model is taken at its word,
-for the ablation that asks what verification is worth (SAFE v2, Table 5).
+Of ``unverifiable`` questions there is no plan to check by: there the model is asked the same in the
+same form and, but for what needs no plan, taken at its word. That is for the ablation that asks
+what verification is worth (SAFE v2, Table 5), which no other difference may confound.
 """
 
 import asyncio
@@ -14,10 +16,15 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from builders.steps.making import AnnotationsMaker, ideal_rows, without_evidence
+from builders.steps.making import AnnotationsMaker
+from builders.steps.missing_evidence import without_evidence
+from builders.steps.remarks import GIVES_AWAY, check_sound
 from builders.steps.replies import (
+    UNREADABLE,
     StepRefused,
+    Written,
     as_step,
     as_trajectory,
     check_remarks,
@@ -25,9 +32,17 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import Made, Refused, StepRow
-from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
-from builders.steps.trajectories import TrajectoryError, checked, trusted
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.targets import (
+    Target,
+    applicable,
+    follows_plan,
+    gives_away,
+    gives_away_next,
+    imaginable,
+    targets,
+)
+from builders.steps.trajectories import checked, trusted
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
@@ -41,8 +56,8 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.names import INJECTED, REQUEST_FAILED
-from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, check_order
+from safe_stepwise.store.names import IDEAL, INJECTED, REQUEST_FAILED
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
@@ -50,9 +65,8 @@ PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
 
 ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
-UNREADABLE = "the reply is unreadable"
 
-WRITING = Sampling(max_tokens=2048)
+WRITING = Sampling(max_tokens=4096)
 REPLACING = Sampling(max_tokens=1024)
 
 _LONGEST_TEXT = 1000
@@ -72,6 +86,8 @@ class ModelMaker:
     errors: int = ERRORS
     unverifiable: bool = False
 
+    held_back: ClassVar[None] = None
+    """A model's words are its own: none of them can be held back."""
     own_processes = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
 
@@ -197,17 +213,34 @@ class _Asking:
 
     async def make(self, label: Label) -> Made:
         try:
-            steps, verdicts = await self._trajectory(label)
+            steps, written, data = await self._trajectory(label)
         except _NotKept as error:
             return Made((), (Refused.of(self.question, str(error), error.text),))
-        rows = ideal_rows(self.question, steps, verdicts, self.maker.name)
+        found: list[StepRow | Refused] = [
+            self._ideal(steps, position, said, data) for position, said in enumerate(written, 1)
+        ]
         possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
-        found = await asyncio.gather(*(self._injected(steps, target) for target in chosen))
+        found += await asyncio.gather(*(self._injected(steps, target) for target in chosen))
         if self.checker is not None:
             found += self._without_evidence(self.checker, steps)
-        rows += [one for one in found if isinstance(one, StepRow)]
-        return Made(tuple(rows), tuple(one for one in found if isinstance(one, Refused)))
+        rows = tuple(one for one in found if isinstance(one, StepRow))
+        return Made(rows, tuple(one for one in found if isinstance(one, Refused)))
+
+    def _ideal(
+        self, steps: Sequence[Step], position: int, said: Written, data: str
+    ) -> StepRow | Refused:
+        """The row of a sound step, with the model's remarks, for which no other's stand in."""
+        q, step, taken = self.question, steps[position - 1], steps[:position]
+        try:
+            check_sound(q, steps, position, said, data)
+            if self.checker and gives_away_next(self.checker, taken, said.guidance):
+                raise StepRefused(GIVES_AWAY)
+        except StepRefused as error:
+            text = one_line(f"{said.diagnosis} {said.guidance}")[:_LONGEST_TEXT]
+            return Refused(q.benchmark, q.id, "", position, str(error), text)
+        feedback = Feedback(CORRECT, said.diagnosis, said.guidance)
+        return StepRow(q, tuple(taken[:-1]), step, feedback, IDEAL, self.maker.name)
 
     def _without_evidence(
         self, checker: Checker, steps: Sequence[Step]
@@ -217,21 +250,25 @@ class _Asking:
         q, reason = self.question, "the trajectory has another order than the plan"
         return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
 
-    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Feedback, ...]]:
+    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Written, ...], str]:
+        """The steps, what was said of each, and what the request had quoted."""
         request = trajectory_request(self.question, label)
         reply = await self._ask(request)
+        data = prompts.data_of(request)
         try:
-            written, kind = read_trajectory(reply.text, prompts.data_of(request))
+            written, kind = read_trajectory(reply.text, data)
         except UnreadableReply as error:
             raise self._unreadable(error, reply) from None
         self.replies[kind] += 1
         try:
             steps = as_trajectory(written)
             if self.checker is None:
-                return steps, trusted(self.question, steps)
-            return steps, checked(self.checker, steps)
+                trusted(self.question, steps)
+            else:
+                checked(self.checker, steps)
         except TrajectoryError as error:
-            raise _NotKept(str(error), " ".join(written)) from None
+            raise _NotKept(str(error), " ".join(one.step for one in written)) from None
+        return steps, written, data
 
     async def _injected(self, steps: Sequence[Step], target: Target) -> StepRow | Refused:
         q = self.question
@@ -247,13 +284,13 @@ class _Asking:
         request = injection_request(self.question, steps, target)
         reply = await self._ask(request)
         try:
-            said = read_injection(reply.text, prompts.data_of(request))
+            said, kind = read_injection(reply.text, prompts.data_of(request))
         except UnreadableReply as error:
             raise self._unreadable(error, reply) from None
         except StepRefused as error:
             self.replies["salvaged"] += 1
             raise _NotKept(str(error), reply.text) from None
-        self.replies[said.kind] += 1
+        self.replies[kind] += 1
         error_type, position = target.error_type, target.position
         previous = steps[: position - 1]
         try:
@@ -264,7 +301,7 @@ class _Asking:
                 vet(self.checker, previous, step, error_type)
             check_remarks(said, error_type, len(self.question.passages), position)
             if self.checker and gives_away(self.checker, previous, step, said.guidance):
-                raise StepRefused("the guidance gives away a later result")
+                raise StepRefused(GIVES_AWAY)
         except StepRefused as error:
             raise _NotKept(str(error), said.step) from None
         return step, Feedback(error_type, said.diagnosis, said.guidance)

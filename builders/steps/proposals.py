@@ -1,63 +1,129 @@
 """Steps that are meant to have an error: one function an error type, for every position of a plan.
 
-Each proposes steps in the place of the ideal one (SAFE v1, section 3.3); whether a step has the
-error that was meant is for `injection` to find out.
+An error is as a rule a good step in the wrong place: what is said is worded by the same grammar as
+the ideal steps, and where passages decide a label the same words are right elsewhere (`contexts`).
+Whether a step has the error that was meant is for `injection` to find out (SAFE v1, section 3.3).
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from builders.steps.wrong_values import wrong_values
-from safe_stepwise.checking.claims import Claims
+from builders.steps import contexts
+from builders.steps.contexts import Context, Source, put
+from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import lifespan
-from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import is_free, is_noun, quote, state, steps_named
+from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.plans import DESCRIBED, Item
+from safe_stepwise.checking.statements import is_free, is_noun, state, steps_named, told
 from safe_stepwise.checking.step_reading import content_words
-from safe_stepwise.checking.wordings import choice_for, sought
+from safe_stepwise.checking.wordings import missing
+from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import normal_name, without_qualifier
-from safe_stepwise.records import Passage, StepKind, Triple
+from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.records import StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER
 
 Wordings = Mapping[str, Mapping[str, Sequence[str]]]
+"""By error type and way of going wrong, for those who would word errors themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A step that is meant to have an error: its text and kind."""
+    """A step that is meant to have an error, and where: elsewhere than in the question as it is."""
 
     text: str
     kind: StepKind
+    context: Context | None = None
 
 
-_Draft = tuple[str, StepKind, Mapping[str, object]]
-"""A way of going wrong, of which there are wordings, and the values that stand in them."""
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A way of going wrong, and the values that stand in its wordings."""
+
+    way: str
+    kind: StepKind
+    values: Mapping[str, Any]
+    context: Context | None = None
+    item: Item | None = None
+    """The fact that it tells, where that is not the one whose turn it is."""
 
 
 class Injector:
-    """Proposes erroneous steps in the places of the ideal ones of a plan."""
+    """Proposes erroneous steps in the places of the ideal ones of a plan.
 
-    def __init__(self, claims: Claims, seed: int, words: Wordings) -> None:
-        self.claims, self.words = claims, words
-        self.plan, self.question, self.passages = claims.plan, claims.question, claims.passages
+    Args:
+        source: the question.
+        partner: another one of the benchmark, whose passages and facts serve as others.
+        words: wordings of another author; None takes the grammar's.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        seed: int,
+        partner: Source | None = None,
+        words: Wordings | None = None,
+    ) -> None:
+        claims = source.checker.claims
+        self.source, self.partner, self.words = source, partner, words
+        self.claims, self.plan, self.passages = claims, claims.plan, claims.passages
+        self.question = source.question
         self._seed = f"{seed} {claims.question.id}"
+        self.writer = Writer(claims, self._seed, unseen=source.checker.unseen)
+
+    def positions(self, error_type: str, steps: int) -> list[int]:
+        """The positions of a trajectory (from 1) in an order drawn for an error type."""
+        return self._shuffled(range(1, steps + 1), 0, error_type)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Steps meant to have an error of that type at a position (from 1)."""
         if error_type == "Wrong Conclusion":  # another answer, or one before any is reached
-            for answer in self._wrong_answers(position):
+            for answer in self._answers(position):
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
-        for way, kind, values in self._drafts(error_type, position):
-            options = self.words[error_type][way]
-            said = options[self._choice(position, error_type + way) % len(options)]
-            for name, value in values.items():
-                said = said.replace("{" + name + "}", str(value))
-            if "{" not in said:
-                yield Proposal(said[:1].upper() + said[1:], kind)
+        for draft in self._drafts(error_type, position):
+            said = self._worded(draft, error_type, position)
+            if said:
+                yield Proposal(said[:1].upper() + said[1:], draft.kind, draft.context)
+
+    def _worded(self, draft: _Draft, error_type: str, position: int) -> str:
+        """A draft in words, or "" where the wordings of another author have none for it."""
+        if self.words is None:
+            return self._put(draft, error_type, position)
+        options = self.words[error_type].get(draft.way)
+        if not options or draft.context is not None:
+            return ""
+        said = options[self._choice(position, error_type + draft.way) % len(options)]
+        for name, value in draft.values.items():
+            said = said.replace("{" + name + "}", str(value))
+        return "" if re.search(r"{\w+}", said) else said
+
+    def _put(self, draft: _Draft, error_type: str, position: int) -> str:
+        values, seed = draft.values, f"{error_type} {position} {draft.way}"
+        item = draft.item or self._item(position)
+        if "text" in values:
+            return str(values["text"])
+        if "claim" in values:
+            return self.writer.claim(values["claim"], values["n"], item, position, seed)
+        if "sentence" in values:
+            pages = self.passages if draft.context is None else draft.context.question.passages
+            page = values.get("page", pages[values["n"] - 1])
+            return self.writer.quotation(
+                values["sentence"], page, values["n"], item, position, seed
+            )
+        kind = _PHRASES.get(draft.way, draft.way)
+        around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
+        return self.writer.put(kind, seed, **{**around, **values})
+
+    def _item(self, position: int) -> Item:
+        """The fact that a step at a position would be about: the plan's own, else the last one."""
+        items = self.plan.items
+        if position <= len(items) and items[position - 1].triples:
+            return items[position - 1]
+        return items[self.plan.facts[-1]]
 
     def _drafts(self, error_type: str, position: int) -> Iterable[_Draft]:
         """Ways of making an error, none where it can't stand at a position."""
@@ -70,12 +136,12 @@ class Injector:
             "Overthinking": self._overthinking(position) if reached else (),
             "Off-topic": () if reached else self._off_topic(position),
             "Redundancy": () if reached else self._redundancy(position),
-            "Inefficiency": self._inefficiency(item) if item else (),
+            "Inefficiency": self._inefficiency(item, position) if item else (),
             "Contradictory": self._contradictory(fact, position) if fact else (),
             "Unsupported": self._unsupported(fact, position) if fact else (),
-            "Information Miss": self._information_miss(fact) if fact else (),
+            "Information Miss": self._information_miss(fact, position) if fact else (),
             "Premature Attribution": self._premature_attribution(fact, position) if fact else (),
-            "Logical Fallacy": self._logical_fallacy(derived, position) if derived else (),
+            "Logical Fallacy": self._logical_fallacy(item, derived, position) if item else (),
         }
         return drafts[error_type]
 
@@ -83,62 +149,149 @@ class Injector:
 
     def _overthinking(self, position: int) -> Iterator[_Draft]:
         """Reading or deriving on once the answer is reached."""
-        if position > len(self.plan.items) and self._choice(position, "way") % 3 == 0:
+        way = self._choice(position, "way") % 3
+        if position > len(self.plan.items) and way == 0:
             steps = steps_named([n + 1 for n in self.plan.facts])
-            yield "deriving_on", "Logical", {"steps": steps, "answer": self.question.answer}
+            yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
+        if way == 1:
+            yield from self._beside(position)
+        if way == 2 and self.words is None:
+            for place in self._shuffled(self.plan.facts, position, "again"):
+                yield self._told(self.plan.items[place], position)
         for number, sentence in self._asides(gold=True):
-            yield "reading_on", "Attribution", {"n": number, "sentence": sentence}
+            yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
 
     def _off_topic(self, position: int) -> Iterator[_Draft]:
-        """A true sentence of a passage that the question has no use for."""
-        for number, sentence in self._asides(gold=self._choice(position, "gold") % 4 == 0):
-            yield "elsewhere", "Attribution", {"n": number, "sentence": sentence}
+        """What another passage truly says: a fact that another question needs, or any sentence."""
+        if self._choice(position, "beside") % 4:
+            yield from self._beside(position)
+        for number, sentence in self._asides(gold=False):
+            yield _Draft("elsewhere", "Attribution", {"n": number, "sentence": sentence})
+
+    def _beside(self, position: int) -> Iterator[_Draft]:
+        """Facts that the partner's plan needs, from its passage."""
+        if self.partner is None or self.words is not None:
+            return
+        claims = self.partner.checker.claims
+        writer = Writer(claims, self._seed, unseen=self.writer.unseen)
+        for place in self._shuffled(self.partner.checker.plan.facts, position, "partner"):
+            item = self.partner.checker.plan.items[place]
+            if not claims.is_grounded(item):
+                continue
+            found = contexts.beside(self.source, self.partner, item, f"{self._seed} {position}")
+            if found is not None:
+                said = writer.said(item, f"{self._seed} {position} beside")
+                yield _Draft("elsewhere", "Attribution", {**said, "n": found[1]}, found[0])
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
         """A fact of an earlier step once more."""
         earlier = [n for n in self.plan.facts if n < position - 1]
         for place in self._shuffled(earlier, position, "earlier"):
             item = self.plan.items[place]
+            draft = self._told(item, position)
             way = "repeated" if item.sentence is None else "quoted"
-            told = self._told(item, self._choice(position, "claim"))
-            yield way, "Attribution", {"k": place + 1, **told}
+            yield replace(draft, way=way, values={**draft.values, "k": place + 1})
 
-    def _inefficiency(self, item: Item) -> Iterator[_Draft]:
+    def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Words about the work instead of a fact or a deduction."""
-        if item.triples and item.sentence is None:
+        worded = item.triples and (item.sentence is None or self.words is None)
+        if worded and self._choice(position, "vague") % 4:
             way = "asked" if is_free(item.triples[0]) else "announced"
-            yield way, item.kind, {"what": sought(item, self.passages)}
-        yield "vague", item.kind, {}
+            yield _Draft(way, item.kind, {"what": missing(item, self.passages)})
+        yield _Draft("vague", item.kind, {})
 
     # ------------------------------------------------------------------------------- attribution
 
     def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Another value than the one the passage gives, from the other passages if it can be."""
+        """Another value than the passage gives: the step has it, or the passage was given it."""
+        value = self._alterable(item)
+        wrong = self._wrong_values(item, value, position)
+        if self._choice(position, "altered") % 2 and self.words is None:
+            for other in wrong:
+                context = contexts.altered(self.source, item, value, other)
+                if context is not None:
+                    yield replace(self._told(item, position), context=context)
+        for other in wrong:
+            draft = self._otherwise(item, value, other, position)
+            if draft.way != "misquoted" or other in draft.values["sentence"]:
+                yield draft
+
+    def _alterable(self, item: Item) -> str:
+        """What of a fact can be given wrongly: its value, else a date or number of its sentence."""
         value = self.claims.value_of(item)
-        for wrong in wrong_values(self.question, item, value, self._choice(position, "wrong")):
-            if item.sentence is not None:
-                told = re.sub(re.escape(value), wrong.replace("\\", ""), self._sentence(item))
-                yield "misquoted", "Attribution", {"n": item.passage, "sentence": told}
-            else:
-                triples = [Triple(t.head, t.relation, wrong) for t in item.triples]
-                claim = state(triples, self._choice(position, "claim"))
-                yield "other_value", "Attribution", {"n": item.passage, "claim": claim}
+        if item.sentence is None:
+            return value
+        sentence = item.quoted(self.passages)
+        return value if value in sentence else value_in(sentence) or value
+
+    def _wrong_values(self, item: Item, value: str, position: int) -> list[str]:
+        others = self.partner.question.passages if self.partner else ()
+        return wrong_values(self.question, item, value, self._choice(position, "wrong"), others)
+
+    def _otherwise(self, item: Item, value: str, other: str, position: int) -> _Draft:
+        """A fact with another value, worded as it is with its own."""
+        said = self._told(item, position)
+        if "sentence" not in said.values or (self.words and item.sentence is None):
+            triples = [Triple(t.head, t.relation, other) for t in item.triples]
+            claim = state(triples, self._choice(position, "claim"))
+            return replace(said, way="other_value", values={**said.values, "claim": claim})
+        sentence = put(said.values["sentence"], value, other)
+        return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
+
+    def otherwise_right(self, item: Item, position: int) -> Proposal | None:
+        """A fact with another value, in a question whose passage gives that one."""
+        value = self._alterable(item)
+        if not contexts.ends(self.claims, item, value):
+            return None
+        for other in self._wrong_values(item, value, position):
+            context = contexts.altered(self.source, item, value, other)
+            if context is not None:
+                draft = self._otherwise(item, value, other, position)
+                said = self._put(draft, "right", position)
+                return Proposal(said, draft.kind, context)
+        return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A claim that the passage, or all passages, lack: three ways, in turn."""
-        ways = [self._other_passage, self._invented, self._other_relation]
+        """A claim that the passage, or all passages, lack: four ways, in turn."""
+        ways = [
+            self._without,
+            self._without,
+            self._other_passage,
+            self._detailed,
+            self._other_relation,
+        ]
         for way in self._shuffled(ways, position, "unsupported"):
             yield from way(item, position)
+
+    def _without(self, item: Item, position: int) -> Iterator[_Draft]:
+        """The fact as it is, where its passage is not."""
+        read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
+        if self.partner is None or self.words is not None or item.passage in read_before:
+            return
+        context = contexts.without(self.source, item, self.partner.question, self._seed)
+        if context is not None:
+            draft = self._told(item, position)
+            page = item.page(self.passages)
+            yield replace(draft, values={**draft.values, "page": page}, context=context)
 
     def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         others = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
         way = "other_passage" if item.sentence is None else "misquoted_source"
+        told_ = self._told(item, position)
+        page = item.page(self.passages)
         for number in self._shuffled(others, position, "passage")[:2]:
-            yield way, "Attribution", {**self._told(item, position), "n": number}
+            yield replace(told_, way=way, values={**told_.values, "n": number, "page": page})
 
-    def _invented(self, item: Item, position: int) -> Iterator[_Draft]:
-        subject = without_qualifier(self._subject(item))
-        yield "invented", "Attribution", {"n": item.passage, "h": subject}
+    def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
+        """The fact with a year that no passage has, and its own gives none."""
+        triple = item.triples[0]
+        if item.sentence is not None or is_free(triple) or as_date(triple.tail):
+            return
+        if any(date.year for date in dates_in(item.page(self.passages).text)):
+            return
+        year = unstated_year(self.question, self._choice(position, "year"))
+        claim = f"{state(item.triples, self._choice(position, 'claim'))} in {year}"
+        yield _Draft("detailed", "Attribution", {"n": item.passage, "claim": claim})
 
     def _other_relation(self, item: Item, position: int) -> Iterator[_Draft]:
         triple = item.triples[0]
@@ -146,16 +299,22 @@ class Injector:
             return
         for name in self._shuffled(_SWAPS.get(triple.relation, ()), position, "relation"):
             claim = state([Triple(triple.head, name, triple.tail)], position)
-            yield "other_relation", "Attribution", {"n": item.passage, "claim": claim}
+            yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
 
-    def _information_miss(self, item: Item) -> Iterator[_Draft]:
-        """A fact that is there, declared absent."""
+    def _information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
+        """A fact that is there and needed beyond doubt, declared absent."""
+        if item.triples[0].relation == DESCRIBED:
+            return
         way = "not_there"
         if item.sentence is not None:
             way = "nothing_about"
         elif is_free(item.triples[0]):
             way = "no_answer"
-        yield way, "Attribution", {"n": item.passage, "what": sought(item, self.passages)}
+        opening = " ".join(item.page(self.passages).sentences[0].split())
+        needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
+        aside = None if needed or len(opening) > _LONGEST_ASIDE else opening
+        what = missing(item, self.passages)
+        yield _Draft(way, "Attribution", {"n": item.passage, "what": what, "aside": aside})
 
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """A later fact before what ties its entity to the question."""
@@ -164,35 +323,52 @@ class Injector:
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
             way = "ahead" if ahead.sentence is None else "quoted_ahead"
-            yield way, "Attribution", self._told(ahead, position)
+            yield replace(self._told(ahead, position), way=way, item=ahead)
 
     def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
         first, second = item.triples[0], ahead.triples[0]
         nouns = is_noun(first.relation) and is_noun(second.relation)
         joined = normal_name(first.tail) == normal_name(second.head)
-        if item.sentence is None and nouns and joined and self._choice(position, "by") % 2:
+        if item.sentence is None and nouns and joined and self._choice(position, "by") % 4 == 0:
             of = {"relation": second.relation, "first": first.relation, "entity": first.head}
-            yield "bypassing", "Attribution", {"n": ahead.passage, "t": second.tail, **of}
+            said = "the {relation} of the {first} of {entity} is {t}".format(t=second.tail, **of)
+            values = {"n": ahead.passage, "t": second.tail, "claim": said, **of}
+            yield _Draft("bypassing", "Attribution", values)
 
     # ------------------------------------------------------------------------------------- logic
 
-    def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A deduction that the earlier steps do not give."""
+    def _logical_fallacy(self, item: Item, derived: Item | None, position: int) -> Iterator[_Draft]:
+        """A deduction that the earlier steps do not give, be it the right one too early."""
+        if derived is None:
+            if position > 1 and self.words is None:
+                steps = steps_named(list(range(1, position)))
+                way = (
+                    "wrong_end"
+                    if self.plan.kind == "sequential" or position == 2
+                    else "wrong_result"
+                )
+                yield _Draft(way, "Logical", {"steps": steps, "answer": self._plain_answer})
+            return
         steps = steps_named([use + 1 for use in item.uses])
         if item.derivation == "life span":
             span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
             off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
             years = span.years + off if span.years + off > 0 else span.years + 13
-            yield "false_count", "Logical", {"steps": steps, "h": span.head, "t": years}
+            yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})
             return
         wrong = self._wrong_answers(position)
+        if self.words is None and self.plan.kind != "sequential":
+            for answer in wrong:
+                said = self.writer.comparison(item, answer, f"{position} wrong")
+                yield _Draft("wrong_result", "Logical", {"text": said})
+            return
         if wrong and self._choice(position, "order") % 2:
             yield from self._false_order(steps, wrong[0])
         way = "wrong_result"
         if self.plan.kind == "sequential":
             way, steps = "wrong_end", steps_named([n + 1 for n in self.plan.facts])
         for answer in wrong:
-            yield way, "Logical", {"steps": steps, "answer": answer}
+            yield _Draft(way, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Both values rightly named, their order turned, and the wrong side for an answer."""
@@ -202,8 +378,16 @@ class Injector:
         for ours, other in (sides, sides[::-1]):
             if normal_name(ours.entity) == normal_name(wrong):
                 said = {"steps": steps, "a": ours.values[0], "b": other.values[0]}
-                yield "false_order", "Logical", {**said, "order": order, "answer": wrong}
+                yield _Draft("false_order", "Logical", {**said, "order": order, "answer": wrong})
                 return
+
+    def _answers(self, position: int) -> list[str]:
+        """Answers that are wrong here: the right one before it is reached, or another."""
+        wrong = self._wrong_answers(position)
+        early = position < len(self.plan.items) and self.words is None
+        if early and self._choice(position, "early") % 2:
+            return [self.question.answer, *wrong]
+        return wrong
 
     def _wrong_answers(self, position: int) -> list[str]:
         """What could be mistaken for the answer: the other side, or what lies on the way."""
@@ -217,25 +401,35 @@ class Injector:
         if self.plan.kind == "sequential":
             names += [self.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(without_qualifier(name) for name in names)
-        others = [n for n in plain if n and not set(normal_name(n).split()) & words]
+        exact = bool(as_date(answer)) or as_number(answer) is not None
+        others = [n for n in plain if n and not words & set(normal_name(n).split())]
+        others = [name for name in others if not name.startswith("List of ")]
+        if exact and self.plan.kind == "sequential":
+            others = self._wrong_values(facts[-1], answer, position)
         return self._shuffled(others, position, "answer")
 
     # ---------------------------------------------------------------------------------- helpers
 
+    @property
+    def _plain_answer(self) -> str:
+        return self.question.answer.removesuffix(".")
+
     def _subject(self, item: Item) -> str:
         return item.page(self.passages).title if item.sentence is not None else item.triples[0].head
 
-    def _told(self, item: Item, choice: int) -> dict[str, object]:
+    def _told(self, item: Item, position: int) -> _Draft:
         """A fact as a step would tell it, as a claim or in its passage's own words."""
-        said = state(item.triples, choice) if item.sentence is None else self._sentence(item)
-        return {"n": item.passage, "claim": said, "sentence": said}
+        values: dict[str, Any] = {"n": item.passage}
+        if self.words is None:
+            values |= self.writer.said(item, f"{position} told")
+        else:
+            said = state(item.triples, position) if item.sentence is None else self._sentence(item)
+            values |= {"claim": said, "sentence": said}
+        return _Draft("told", "Attribution", values)
 
     def _sentence(self, item: Item) -> str:
-        """A fact's sentence as a step would quote it, without the citation."""
-        assert item.passage is not None
         assert item.sentence is not None
-        page = item.page(self.passages)
-        return quoted(page, item.passage, item.sentence, self.claims.value_of(item))
+        return told(item.page(self.passages), item.sentence, self.claims.value_of(item))
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Sentences that no fact needs, nearest to the question's words first, one a passage."""
@@ -247,13 +441,22 @@ class Injector:
             used = {
                 fact.sentence for fact in self.question.supporting_facts if fact.title == page.title
             }
-            free = [n for n in range(len(page.sentences)) if n not in used or not gold]
-            options = [n for n in free if 20 <= len(page.sentences[n]) <= 240]
+            facts = [item for item in self.claims.facts if item.passage == number]
+            places = {*used, *(self.claims.place_of(item) for item in facts)}
+            values = [self.claims.value_of(item) for item in facts]
+            options = [
+                n
+                for n, said in enumerate(page.sentences)
+                if len(said) <= _LONGEST_ASIDE
+                and len(said.split()) >= _SHORTEST_ASIDE
+                and said.rstrip().endswith((".", "”", '"', ")"))
+                and not (gold and (n in places or any(value in said for value in values)))
+            ]
             for n in options[:1] if not gold else options:
-                told = quoted(page, number, n, "")
-                found.append((-len(asked & content_words(told)), number, told))
+                said = told(page, n, "")
+                found.append((-len(asked & content_words(said)), number, said))
         found.sort()
-        return [(number, told) for _, number, told in found]
+        return [(number, said) for _, number, said in found]
 
     def _choice(self, position: int, purpose: str) -> int:
         return choice_for(self._seed, str(position), purpose)
@@ -265,13 +468,22 @@ class Injector:
         return [options[n] for n in ranked]
 
 
-def quoted(page: Passage, number: int, sentence: int, needed: str) -> str:
-    """A sentence as an attribution step quotes it, citation aside."""
-    said = quote(page, number, sentence, needed, 0)
-    said = said.removeprefix(f"According to Passage {number}, ")
-    return said.replace(f"Passage {number} says of ", "on ", 1)
-
-
+_LONGEST_ASIDE = 240
+"""Characters of a sentence that is quoted beside the point."""
+_SHORTEST_ASIDE = 6
+"""Words of it, so that it says something."""
+_PHRASES = {
+    "deriving_on": "conclusion",
+    "announced": "announcement",
+    "asked": "announcement",
+    "not_there": "denial",
+    "no_answer": "denial",
+    "nothing_about": "denial",
+    "wrong_end": "conclusion",
+    "wrong_result": "comparison",
+    "false_count": "lifespan",
+}
+"""The kind of phrase that words a way of going wrong, if it has another name."""
 _ORDERS = {
     "earliest": "earlier",
     "latest": "later",

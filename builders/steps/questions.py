@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
-from builders.steps.statistics import OF_A_BUILD
 from builders.verified import features
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.verified.features import SPLITS
@@ -30,6 +29,11 @@ from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VER
 from safe_stepwise.store.parquet import read_rows
 from safe_stepwise.store.shapes import shaped
 
+OF_A_BUILD = (
+    *"benchmark split version source teacher simulated verified digest".split(),
+    *"license homepage citation code_sha256".split(),
+)
+"""What a record of verified questions has to have, as it is carried over."""
 NONE = NOISE_TYPES.index("none")
 Row = dict[str, Any]
 
@@ -99,12 +103,11 @@ def rows(
     Of ``pool``, the first by a draw.
     """
     files = parquet_files(verified.folder, benchmark + LABELED, split)
-    drawn = None if pool is None else _drawn(files, pool, seed, unverifiable)
     sound, wanted = partial(_sound, benchmark=benchmark, split=split), _wanted(unverifiable)
+    if pool is not None:
+        wanted = _among(_drawn(files, pool, seed, unverifiable))
     for file in files:
-        for row in read_rows(file, sound, wanted=wanted):
-            if drawn is None or row["id"] in drawn:
-                yield row
+        yield from read_rows(file, sound, wanted=wanted)
 
 
 def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
@@ -155,12 +158,12 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
     return question, replace(label, reasoning_path=path, knowledge_graph=graph)
 
 
-def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> set[str]:
+def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> list[str]:
     ids: list[str] = []
     columns, wanted = ["id", "noise_type", "unverifiable"], _wanted(unverifiable)
     for file in files:
         ids += read_rows(file, lambda row: shaped(row["id"], str, "id"), columns, wanted)
-    return set(heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_)))
+    return heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_))
 
 
 def _wanted(unverifiable: bool) -> Callable[[Any], Any]:
@@ -168,6 +171,12 @@ def _wanted(unverifiable: bool) -> Callable[[Any], Any]:
     if unverifiable:
         return lambda batch: batch.column("unverifiable")
     return lambda batch: pc.equal(batch.column("noise_type"), NONE)
+
+
+def _among(ids: Sequence[str]) -> Callable[[Any], Any]:
+    """Says of a batch which of its rows have one of some ids."""
+    drawn = pa.array(ids, pa.string())
+    return lambda batch: pc.is_in(batch.column("id"), value_set=drawn)
 
 
 def _question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:

@@ -1,7 +1,8 @@
 """Refinement: where a verifier errs on steps that a generator really takes (SAFE v1, section 3.3).
 
 Hard cases are mined from the loop's trajectories (`mining`), taken from the error patterns in turn,
-relabelled by a teacher, and written as rows with origin ``refined`` (`refined`).
+relabelled by a teacher, and written as rows with origin ``refined`` (`refined`). Kept are those
+whose step is none of the ideal ones and whose label a second witness bears out (`witness`).
 """
 
 import asyncio
@@ -54,7 +55,8 @@ class RefinementStatistics:
     mining_rate: float
     clusters: list[dict[str, Any]]
     """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
-    label, of that kind and plan."""
+    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
+    whose step is an ideal one."""
     wanted: int
     rows: int
     refused: dict[str, int]
@@ -107,8 +109,9 @@ async def _relabelled(
     cases: Sequence[Case], teacher: Client | None, wanted: int
 ) -> list[StepRow | Refused]:
     """Up to ``wanted`` rows, from the patterns in turn, and the cases that gave none."""
-    made: list[StepRow | Refused] = []
-    left = iter(in_turn(cases))
+    # What is doubted takes no pattern's turn, and no teacher is asked: it could not help.
+    made: list[StepRow | Refused] = [_refused(case, case.doubt) for case in cases if case.doubt]
+    left = iter(in_turn(case for case in cases if not case.doubt))
     missing = wanted
     while missing and (batch := list(islice(left, missing))):
         # A teacher's request fails, is cached and retried on its own, so a batch may be large.
@@ -198,6 +201,7 @@ def _statistics(
 
 def _clusters(mined: Mined, kept: Sequence[StepRow]) -> list[dict[str, Any]]:
     sizes = Counter(case.pattern for case in mined.cases)
+    doubted = Counter(case.pattern for case in mined.cases if case.doubt)
     pattern_of = {case.id: case.pattern for case in mined.cases}
     taken = Counter(pattern_of[row.id] for row in kept)
     return [
@@ -206,6 +210,7 @@ def _clusters(mined: Mined, kept: Sequence[StepRow]) -> list[dict[str, Any]]:
             "disagreements": size,
             "checked": mined.checked[pattern[1:]],
             "mining_rate": size / mined.checked[pattern[1:]],
+            "doubted": doubted[pattern],
             "rows": taken[pattern],
         }
         for pattern, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))

@@ -5,11 +5,11 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builders.steps.trajectories import TrajectoryError
+from builders.steps.rows import TrajectoryError
 from builders.verified.teachers.replies import ReplyClass, UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts
@@ -26,6 +26,8 @@ LONGEST_STEP = 1000
 LONGEST_REMARK = 600
 """Characters of a diagnosis or guidance; what is longer is an essay, not a verdict."""
 TWO_STEPS = "two steps in one"
+UNREADABLE = "the reply is unreadable"
+KEYS = ("step", "diagnosis", "guidance")
 
 _NUMBERED = re.compile(r"\s*step\s*\d+\s*:", re.IGNORECASE)
 _NUMBERED_LINE = re.compile(r"^[ \t\"'*>-]{0,8}(step[ \t]{1,3}\d{1,4}[ \t]?:.*)$", re.I | re.M)
@@ -36,33 +38,39 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _CITED = re.compile(r"\b(passage|step)s? (\d+)", re.IGNORECASE)
 _ENGLISH: frozenset[str] = frozenset(word_list("stop_words")) | frozenset(
     ("not", "but", "this", "step", "says", "states", "there", "then", "before", "already",
-     "instead", "answer", "so", "than", "no", "none", "any")
+     "instead", "answer", "so", "than", "no", "none", "any", "about", "find", "read", "because",
+     "here", "me", "what", "word")
 )  # fmt: skip
 _ENGLISH_OF_A_STEP = 0.1
 """Less than of a remark: a step quotes passages, in which foreign titles stand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Injection:
-    """A reply with an erroneous step: its text as written, the remarks as one line each."""
+class Written:
+    """A step of a reply as written, and what the reply says of it, as one line each."""
 
     step: str
-    diagnosis: str
-    guidance: str
-    kind: ReplyClass
+    diagnosis: str = ""
+    guidance: str = ""
+
+    @property
+    def content(self) -> dict[str, str]:
+        """By the keys that a reply has, for `is_planted`."""
+        return {key: getattr(self, key) for key in KEYS}
 
 
 class StepRefused(Exception):
     """A step or its remarks that are not kept; the message is the reason."""
 
 
-def read_trajectory(text: str, data: str = "") -> tuple[tuple[str, ...], ReplyClass]:
+def read_trajectory(text: str, data: str = "") -> tuple[tuple[Written, ...], ReplyClass]:
     """The steps of a reply as written; raises `UnreadableReply`.
 
-    ``data`` is what the request quoted: steps that stand in it together are none.
+    ``data`` is what the request quoted: steps that stand in it together are none. A step that comes
+    as text alone is read, too: nothing is said of it.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
-    (('Step 1: Oru. (Logical)',), 'salvaged')
+    ((Written(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),), 'salvaged')
     """
     reply = read_reply(text)
     if reply.is_too_long:
@@ -73,28 +81,29 @@ def read_trajectory(text: str, data: str = "") -> tuple[tuple[str, ...], ReplyCl
     lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
     quoted = not written and is_quoted("".join(lines), data)
     if quoted or any(
-        steps and is_planted({"steps": "".join(steps)}, ("steps",), data) for steps in written
+        steps and is_planted({"steps": "".join(one.step for one in steps)}, ("steps",), data)
+        for steps in written
     ):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
         if lines:
-            return lines, "salvaged"
+            return tuple(map(Written, lines)), "salvaged"
         raise UnreadableReply(_why_unreadable(reply, text, "steps"))
     if any(steps != written[0] for steps in written):
         raise UnreadableReply("two different trajectories")
     return written[0], _class(reply, found[0])
 
 
-def as_trajectory(written: Sequence[str]) -> tuple[Step, ...]:
+def as_trajectory(written: Sequence[Written]) -> tuple[Step, ...]:
     """The steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
     if not written:
         raise TrajectoryError("the trajectory is empty")
     if len(written) > MOST_STEPS:
         raise TrajectoryError(f"the trajectory is too long: {len(written)} steps")
     steps = []
-    for position, text in enumerate(written, 1):
+    for position, one in enumerate(written, 1):
         try:
-            steps.append(as_step(text, position))
+            steps.append(as_step(one.step, position))
         except StepRefused as error:
             reason = str(error).replace("the step breaks", "a step breaks", 1)
             raise TrajectoryError(f"{reason} (step {position})") from None
@@ -106,7 +115,7 @@ def as_trajectory(written: Sequence[str]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def read_injection(text: str, data: str = "") -> Injection:
+def read_injection(text: str, data: str = "") -> tuple[Written, ReplyClass]:
     """The step, diagnosis and guidance of a reply.
 
     ``data`` is what the request quoted: remarks that stand in it are none.
@@ -114,11 +123,11 @@ def read_injection(text: str, data: str = "") -> Injection:
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
     >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
-    Injection(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.', kind='clean')
+    (Written(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.'), 'clean')
     """
     reply = read_reply(text)
     try:
-        found = reply.answers("step", "diagnosis", "guidance", data=data)
+        found = reply.answers(*KEYS, data=data)
     except ReplyError as error:
         raise UnreadableReply(str(error)) from None
     if not found:
@@ -133,8 +142,7 @@ def read_injection(text: str, data: str = "") -> Injection:
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
-    diagnosis, guidance = one_line(value.get("diagnosis")), one_line(value.get("guidance"))
-    return Injection(step, diagnosis, guidance, _class(reply, value))
+    return _written(step, value), _class(reply, value)
 
 
 def as_step(written: str, position: int) -> Step:
@@ -175,13 +183,13 @@ def as_step(written: str, position: int) -> Step:
     return step
 
 
-def check_remarks(said: Injection, error_type: str, passages: int, position: int) -> None:
+def check_remarks(said: Written, error_type: str, passages: int, position: int) -> None:
     """Raise `StepRefused` for a diagnosis or guidance that no verifier should learn.
 
     ``passages`` is how many there are, ``position`` that of the step.
     """
     for what, text in (("diagnosis", said.diagnosis), ("guidance", said.guidance)):
-        if not text:
+        if not any(map(str.isalnum, text)):
             raise StepRefused(f"the {what} is empty")
         if len(text) > LONGEST_REMARK:
             raise StepRefused(f"the {what} is too long: {len(text)} characters")
@@ -231,20 +239,26 @@ def _class(reply: Reply, value: Any) -> ReplyClass:
     return "clean" if reply.is_clean and value == reply.values[0] else "salvaged"
 
 
-def _steps(value: Any) -> tuple[str, ...] | None:
+def _written(step: str, value: Mapping[str, Any]) -> Written:
+    return Written(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")))
+
+
+def _steps(value: Any) -> tuple[Written, ...] | None:
     """The steps of a trajectory: under their key, or a bare list of numbered steps."""
     listed = value.get("steps") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return None
-    texts: list[str] = []
+    found: list[Written] = []
     for one in listed:
-        text = one.get("step", one.get("text")) if isinstance(one, dict) else one
+        fields = (
+            {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
+        )
+        text = fields.get("step", fields.get("text")) if fields else one
         if not isinstance(text, str):
             return None
-        texts.append(text)
-    if isinstance(value, list) and not (texts and all(map(_NUMBERED.match, texts))):
-        return None
-    return tuple(texts)
+        found.append(_written(text, fields))
+    numbered = all(_NUMBERED.match(one.step) for one in found)
+    return None if isinstance(value, list) and not (found and numbered) else tuple(found)
 
 
 def _why_unreadable(reply: Reply, text: str, what: str) -> str:

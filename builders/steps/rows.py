@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 from safe_stepwise.records import Feedback, Question, Step, identity
 from safe_stepwise.store.names import Origin
 
+ContextKind = Literal["original", "altered", "borrowed"]
+"""Whether a question's passages are its own, or one states another value, or is another's."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class StepRow:
     """One step as a verifier sees it, and what a verifier should say of it.
 
@@ -24,8 +28,11 @@ class StepRow:
     feedback: Feedback
     origin: Origin
     teacher: str
+    context: ContextKind = "original"
+    borrowed: str | None = None
+    """The question of the benchmark whose passage stands among this one's, if there is one."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """32 hex digits of what the row says, its teacher and origin aside."""
         q = self.question
@@ -34,13 +41,15 @@ class StepRow:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All but the question as plain objects, which `row_of` reads."""
+        """All but the question, by the names under which `row_of` reads it from JSON."""
         return {
-            "previous": [asdict(step) for step in self.previous],
-            "step": asdict(self.step),
-            "feedback": asdict(self.feedback),
+            "previous": self.previous,
+            "step": self.step,
+            "feedback": self.feedback,
             "origin": self.origin,
             "teacher": self.teacher,
+            "context": self.context,
+            "borrowed": self.borrowed,
         }
 
 
@@ -53,7 +62,13 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         Feedback(**content["feedback"]),
         content["origin"],
         content["teacher"],
+        content.get("context", "original"),
+        content.get("borrowed"),
     )
+
+
+class TrajectoryError(Exception):
+    """A trajectory that is not kept; the message is the reason, its kind before the colon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,33 @@
 """What a build of the verifier set read, made, left out and chose: ``statistics/*.json``."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from builders.steps.composition import Composition
 from builders.steps.features import step_row
 from builders.steps.lengths import Lengths
-from builders.steps.rows import StepRow
+from builders.steps.probes import Probe, probed
+from builders.steps.rows import ContextKind, StepRow
+from builders.steps.skeletons import COMMONEST, MOST_SHARE, Variety, common_diagnoses, varieties
 from builders.work.parquet import SplitFiles
 from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS
 from safe_stepwise.taxonomy import TAXONOMY, category
 
 Counts = Mapping[str, Mapping[str, int]]
 
-OF_A_BUILD = (
-    *"benchmark split version source teacher simulated verified digest".split(),
-    *"license homepage citation code_sha256".split(),
-)
-"""What a record of verified questions has to have, as it is carried over."""
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """What became of the rows: how many there were, were reworded, and why others were not."""
+
+    teacher: str
+    simulated: bool
+    rows: int
+    reworded: int
+    kept: Mapping[str, int]
+    """Rows that stay as they were, by reason up to its first colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,8 @@ class StepStatistics:
     pool: int | None
     refined: Mapping[str, Any] | None
     """Where the refined rows come from, if any was given (see `refined.origin_of`)."""
+    rewording: Rewording | None
+    """What became of the rows that a model was to word anew, if one was."""
     rows: int
     questions: int
     splits: Counts
@@ -55,11 +65,27 @@ class StepStatistics:
     """By benchmark, then error type, then split."""
     positions: Counts
     """By position, then origin."""
+    contexts: Mapping[str, int]
+    """Rows by `rows.ContextKind`: in how many a passage was changed, or exchanged for another."""
+    per_question: Mapping[str, float]
+    """Rows of a question: their mean, and the most that one has."""
+    wordings: Counts
+    """Test rows by config, then `names.WORDINGS`."""
+    variety: Mapping[str, Variety]
+    """By error type."""
+    most_alike: float
+    """The share of a type's rows that one skeleton should not exceed."""
+    common_diagnoses: Mapping[str, float | None]
+    """How many ``skeletons`` of diagnoses are the commonest, and the ``share`` of rows with one."""
+    probes: Sequence[Probe]
+    """What can be labelled without passages."""
     missing_evidence: Mapping[str, int]
     """Rows of the config of that name by split."""
     trajectories: Counts
     refused: Counts
     kept_out: Counts
+    overlap: Mapping[str, int]
+    """Rows by config that were taken out of test, as their step stands in train verbatim."""
     shortfalls: Counts
     groups: Mapping[str, int]
     """Groups of questions that may not be parted: how many, the questions of the largest."""
@@ -79,6 +105,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
     everything = [row for split in rows.values() for row in split]
     by_benchmark = _grouped(everything, lambda row: row.question.benchmark)
     by_position = _grouped(everything, lambda row: row.step.number)
+    contexts = Counter(row.context for row in everything)
     return {
         **_sizes(everything),
         "splits": {split: _sizes(part) for split, part in rows.items()},
@@ -89,7 +116,32 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
         "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
+        "contexts": {name: contexts[name] for name in get_args(ContextKind)},
+        "per_question": _per_question(everything),
+        "variety": varieties(everything),
+        "most_alike": MOST_SHARE,
+        "common_diagnoses": {"skeletons": COMMONEST, "share": common_diagnoses(everything)},
+        "probes": probed(everything),
     }
+
+
+def concerns(made: StepStatistics) -> Iterator[str]:
+    """What in a set is not as it should be, a line each: for the one who builds it."""
+    for probe in made.probes:
+        if probe.is_above:
+            yield (
+                f"without its passages {probe.score:.2f} of the set can be labelled ({probe.name}, "
+                f"{probe.measure}), more than {probe.aim:.2f}"
+            )
+    for name, found in made.variety.items():
+        yield from _monotony(f"steps of {name}", found.commonest_step, found.rows)
+        yield from _monotony(f"diagnoses of {name}", found.commonest_diagnosis, found.rows)
+
+
+def _monotony(what: str, share: float | None, rows: int) -> Iterator[str]:
+    # Where a single row is a greater share, nothing can be said.
+    if share is not None and share > MOST_SHARE and rows * MOST_SHARE >= 1:
+        yield f"{share:.1%} of the {what} are worded alike, more than {MOST_SHARE:.0%}"
 
 
 def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
@@ -141,6 +193,12 @@ def _sizes(rows: Sequence[StepRow]) -> dict[str, int]:
 def _by_origin(rows: Sequence[StepRow]) -> dict[str, int]:
     counts = Counter(row.origin for row in rows)
     return {origin: counts[origin] for origin in ORIGINS}
+
+
+def _per_question(rows: Sequence[StepRow]) -> dict[str, float]:
+    counts = Counter((row.question.benchmark, row.question.id) for row in rows)
+    most = max(counts.values(), default=0)
+    return {"mean": round(len(rows) / max(1, len(counts)), 2), "most": most}
 
 
 def _type(row: StepRow) -> str:

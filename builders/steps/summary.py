@@ -1,13 +1,15 @@
 """What the making of steps is to say of itself: to the one who ran it, and to a release's lock."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from builders.steps.collect import StepsBuild
 from builders.steps.mining import Refinement
+from builders.steps.probes import Probe
 from builders.steps.refined import REFINED, STATISTICS
 from builders.steps.refinement import RefinementStatistics
-from builders.steps.statistics import StepStatistics
-from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, VERIFIER_STEPS
+from builders.steps.statistics import Rewording, StepStatistics
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, STEPS, UNSEEN, VERIFIER_STEPS
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import ERROR_TYPES
 
@@ -36,6 +38,13 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         table([("error type", *names), *types]),
         f"\n{splits}; {sum(made.missing_evidence.values()):,} rows of missing evidence",
         f"kept out for the evaluation sample: {out:,} questions",
+        _per_question(made),
+        *_overlap(made),
+        "",
+        table(
+            [("without passages", "rows", "reached", "majority", "aim"), *map(_probe, made.probes)]
+        ),
+        *_wordings(made),
     ]
     for name, short in made.shortfalls.items():
         missing = ", ".join(f"{what} {number:,}" for what, number in short.items())
@@ -44,6 +53,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
         lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+    if made.rewording is not None:
+        lines += rewording(made.rewording)
     if made.unverifiable:
         lines.append("of unverifiable questions: nothing checked these rows (for an ablation only)")
     if refused:
@@ -54,6 +65,42 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])
 
 
+def _per_question(made: StepStatistics) -> str:
+    found, most = made.per_question, made.composition.rows_per_question
+    return f"rows a question: {found['mean']:.1f} on average, {found['most']} at most (of {most})"
+
+
+def _overlap(made: StepStatistics) -> Iterator[str]:
+    if number := made.overlap[STEPS]:
+        yield (
+            f"taken out of test, as their step stands in train: {number:,} rows, so that there are "
+            f"{made.rows:,} instead of {made.composition.rows:,}"
+        )
+
+
+def _probe(found: Probe) -> tuple[object, ...]:
+    reached = "too few rows" if found.score is None else f"{found.score:.3f}"
+    name = f"{found.name} ({found.measure})"
+    return name, found.rows, reached, f"{found.majority or 0:.3f}", f"{found.aim:.2f}"
+
+
+def _wordings(made: StepStatistics) -> Iterator[str]:
+    counted = made.wordings[STEPS]
+    yield f"\ntest rows worded as no row of train: {counted[UNSEEN]:,} of {sum(counted.values()):,}"
+    common = made.common_diagnoses
+    if common["share"] is not None:
+        yield f"diagnoses of the {common['skeletons']} commonest wordings: {common['share']:.1%}"
+
+
+def rewording(found: Rewording) -> list[str]:
+    """How many rows were reworded, and why others were not."""
+    lines = [f"reworded: {found.reworded:,} of {found.rows:,} rows; teacher: {found.teacher}"]
+    lines += [f"kept as they were, {reason}: {number:,}" for reason, number in found.kept.items()]
+    if REQUEST_FAILED in found.kept:
+        lines.append("some requests failed; run the same command again: only they are asked")
+    return lines
+
+
 def counts(made: StepStatistics) -> dict[str, Any]:
     """What a release's lock says of the set."""
     return {name: getattr(made, name) for name in ("rows", "questions", "splits", "origins")}
@@ -61,7 +108,10 @@ def counts(made: StepStatistics) -> dict[str, Any]:
 
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
-    header = ("verifier says", "checker says", "step", "plan", "differ", "of", "rate", "rows")
+    header = (
+        *("verifier says", "checker says", "step", "plan"),
+        *("differ", "of", "rate", "doubted", "rows"),
+    )
     clusters = [
         tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters
     ]

@@ -1,10 +1,11 @@
 """Which errors to ask a model for: those that can stand in a sound trajectory, drawn by seed."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Passage, Step, StepKind
@@ -86,16 +87,27 @@ def gives_away(checker: Checker, previous: Sequence[Step], step: Step, guidance:
     What the question, the accepted steps or the step itself name is known. The fact that the next
     step has to read may be named, as a correction names it.
     """
-    said = [checker.question.question, *(one.text for one in previous), step.text]
-    known, told = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
     done = checker.established(previous)
-    due = checker.next_item(done)
+    spared = {*done, checker.next_item(done)}
+    return _tells(checker, spared, (*previous, step), guidance)
+
+
+def gives_away_next(checker: Checker, taken: Sequence[Step], guidance: str) -> bool:
+    """The same after a sound step, the last one of ``taken``: what comes next is yet to be read."""
+    return _tells(checker, set(checker.established(taken)), taken, guidance)
+
+
+def _tells(
+    checker: Checker, spared: AbstractSet[int | None], told: Sequence[Step], guidance: str
+) -> bool:
+    said = [checker.question.question, *(step.text for step in told)]
+    known, guide = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
     for place in checker.plan.facts:
         item = checker.plan.items[place]
         # A fact told in a passage's own words is asked for by that passage's title.
-        if place in done or place == due or item.sentence is not None:
+        if place in spared or item.sentence is not None:
             continue
         value = checker.claims.value_of(item)
-        if first_mention(told, value) is not None and first_mention(known, value) is None:
+        if first_mention(guide, value) is not None and first_mention(known, value) is None:
             return True
     return False

@@ -2,26 +2,24 @@
 
 from collections.abc import Sequence
 
+from builders.steps.rows import TrajectoryError
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, format_step
 from safe_stepwise.taxonomy import CORRECT
 
-_TAKEN = "The step says what the passages and the steps before it say."
-_NEXT, _DONE = "Take the next step.", "Nothing is left to do."
-
-
-class TrajectoryError(Exception):
-    """A trajectory that is not kept; the message is the reason, its kind before the colon."""
-
 
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     """The checker's verdict on each step: all ``Correct``.
 
-    Raises TrajectoryError for a step that breaks the grammar, that the checker finds fault with or
-    can't pass, and for an answer that is not an exact match.
+    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that
+    breaks the grammar, that the checker finds fault with or can't pass, and for an answer that is
+    not an exact match.
     """
+    for item in checker.claims.facts:
+        if not checker.claims.is_grounded(item):
+            raise TrajectoryError(f"a fact that its passage does not state: {item.triples[0]}")
     verdicts = []
     for number, step in enumerate(steps):
         _well_formed(step)
@@ -37,19 +35,13 @@ def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     return tuple(verdicts)
 
 
-def trusted(question: Question, steps: Sequence[Step]) -> tuple[Feedback, ...]:
-    """``Correct`` for each step, where there is no plan to check by.
-
-    Raises TrajectoryError for a step that breaks the grammar, and for an answer that is not an
-    exact match.
+def trusted(question: Question, steps: Sequence[Step]) -> None:
+    """Raise TrajectoryError for a step that breaks the grammar, and for an answer that is not an
+    exact match: all that can be checked where there is no plan.
     """
     for step in steps:
         _well_formed(step)
     _answered(question, steps)
-    return tuple(
-        Feedback(CORRECT, _TAKEN, _DONE if number == len(steps) else _NEXT)
-        for number, _ in enumerate(steps, 1)
-    )
 
 
 def _well_formed(step: Step) -> None:

@@ -1,48 +1,70 @@
 """Values that could be mistaken for a fact's own: of the same sort, near at hand if possible.
 
 What a reader confuses is what the passages hold (the hamlet Eden for Lake Eden), so names, dates
-and places come from the other passages first, those that share words with the right one foremost.
+and places come from the passages, those that share words with the right one foremost.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from builders.steps.sorts import of_sort, sort_asked_for, sort_of_name, sort_of_tail
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.language.mentions import names_in
-from safe_stepwise.language.reading import CAPITAL
+from safe_stepwise.checking.step_reading import has_value
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import (
-    MONTHS,
-    as_date,
-    as_number,
-    dates_in,
-    normal_name,
-    without_qualifier,
-)
-from safe_stepwise.language.vocabulary import load
-from safe_stepwise.records import Question
+from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
+from safe_stepwise.records import Passage, Question
 
-_PLACE = re.compile(rf"\b(?:in|at|near) ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)")
 _MOST = 6
-_MONTHS = frozenset(month.title() for month in MONTHS)
+_YEARS = 60
+"""Between two dates of which one could be mistaken for the other, at most."""
+_DEMONYMS = dict(
+    pair.strip().split(" of ")
+    for pair in """
+    American of United States, Argentine of Argentina, Australian of Australia, Austrian of Austria,
+    Belgian of Belgium, Brazilian of Brazil, British of United Kingdom, Bulgarian of Bulgaria,
+    Canadian of Canada, Chilean of Chile, Chinese of China, Colombian of Colombia,
+    Croatian of Croatia, Cuban of Cuba, Czech of Czech Republic, Danish of Denmark,
+    Dutch of Netherlands, Egyptian of Egypt,
+    English of England, Estonian of Estonia, Ethiopian of Ethiopia, Finnish of Finland,
+    French of France, German of Germany, Greek of Greece, Hungarian of Hungary,
+    Icelandic of Iceland,
+    Indian of India, Indonesian of Indonesia, Iranian of Iran, Irish of Ireland, Israeli of Israel,
+    Italian of Italy, Japanese of Japan, Kenyan of Kenya, Korean of South Korea, Latvian of Latvia,
+    Mexican of Mexico, Moroccan of Morocco, Nigerian of Nigeria, Norwegian of Norway,
+    Pakistani of Pakistan, Peruvian of Peru, Polish of Poland, Portuguese of Portugal,
+    Romanian of Romania, Russian of Russia, Scottish of Scotland, Serbian of Serbia,
+    Slovak of Slovakia, Slovenian of Slovenia, Spanish of Spain, Swedish of Sweden,
+    Swiss of Switzerland, Thai of Thailand, Turkish of Turkey, Ukrainian of Ukraine,
+    Ugandan of Uganda, Uruguayan of Uruguay, Vietnamese of Vietnam, Welsh of Wales
+    """.split(",")
+)
+"""What people of a nation are called, and the nation; enough to confuse one with another."""
+_VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
-def wrong_values(question: Question, item: Item, value: str, choice: int) -> list[str]:
-    """Other values for a fact, at most six, in an order that ``choice`` varies."""
+def wrong_values(
+    question: Question, item: Item, value: str, choice: int, others: Sequence[Passage] = ()
+) -> list[str]:
+    """Other values for a fact, at most six, in an order that ``choice`` varies.
+
+    ``others`` are passages of another question, where this one's have too few of the sort. There
+    are none for a value whose sort is not known.
+    """
     relation = RELATIONS.get(item.triples[0].relation)
     kind = relation.kind if relation and item.sentence is None else ""
     if as_date(value):
         found = list(_dates(question, value))
-    elif kind == "nation":
+    elif kind == "nation" or value in _DEMONYMS:
         found = list(_nations(value, choice))
-    elif kind == "place":
-        found = list(_places(question, value))
     elif as_number(value) is not None and len(value.split()) <= 2:
         found = list(_numbers(value))
     else:
-        found = list(_names(question, value))
+        found = list(_names(question, item, value, others))
     words = set(normal_name(value).split())
-    known = {normal_name(t.head) for t in item.triples}
+    known = {normal_name(name) for name in item.ends}
+    if item.sentence is not None:  # what the passage names elsewhere could be no altered quotation
+        page = item.page(question.passages)
+        found = [v for v in found if not has_value(page, v)]
     other = [
         v
         for v in dict.fromkeys(found)
@@ -52,38 +74,57 @@ def wrong_values(question: Question, item: Item, value: str, choice: int) -> lis
     return (other[start:] + other[:start])[:_MOST]
 
 
+def value_in(sentence: str) -> str | None:
+    """A date or number of a sentence, which can be given wrongly where no name makes it a link.
+
+    >>> value_in("It was built on 3 May 1901 for 40 people."), value_in("It was built.")
+    ('3 May 1901', None)
+    """
+    for found in dates_in(sentence):
+        if found.year:
+            return sentence[found.start : found.end]
+    number = re.search(r"(?<![\w.,-])\d[\d,]*(?![\w,.-]*\d)(?!\w)", sentence)
+    return number[0] if number else None
+
+
+def unstated_year(question: Question, choice: int) -> int:
+    """A year of the last centuries that no passage has."""
+    held = " ".join(page.text for page in question.passages)
+    start = choice % 160
+    return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in held)
+
+
 def _dates(question: Question, value: str) -> Iterator[str]:
-    """Dates of other passages, else the same day in other years."""
+    """Dates of other passages that are as exact, written alike; else the day of other years."""
     date = as_date(value)
     assert date is not None
+    form = _shape(value)
     for page in question.passages:
         text = page.text
         for found in dates_in(text):
             written = text[found.start : found.end]
-            alike = bool(found.day) == bool(date.day) and found.year
-            if alike and not found.agrees(date):
+            near = abs(found.year - date.year) <= _YEARS
+            if found.year and near and _shape(written) == form and not found.agrees(date):
                 yield written
-    for by in (4, -7, 11, -3):
-        yield value.replace(str(abs(date.year)), str(abs(date.year) + by))
+    if date.year:
+        for by in (4, -7, 11, -3):
+            yield value.replace(str(abs(date.year)), str(abs(date.year) + by))
+
+
+def _shape(written: str) -> str:
+    """How a date is written: digits and letters apart from which ones."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", written))
 
 
 def _nations(value: str, choice: int) -> Iterator[str]:
-    forms = load("nations")
-    demonym = any(value.lower() in words for words in forms.values())
-    nations = sorted(forms)
-    for n in range(_MOST):
-        nation = nations[(choice + 37 * n) % len(nations)]
-        if same_nation(nation, value.lower()):
-            continue
-        words = [nation, *forms[nation]] if not demonym else list(forms[nation])
-        yield str(words[0]).title() if words else nation.title()
-
-
-def _places(question: Question, value: str) -> Iterator[str]:
-    for page in sorted(question.passages, key=lambda page: page.is_gold):
-        for found in _PLACE.finditer(page.text):
-            if found[1] not in _MONTHS:
-                yield found[1]
+    """Nations in the form of the value, that begin as it does as far as an article goes."""
+    vowel, form = bool(_VOWEL.match(value)), value in _DEMONYMS
+    nations = list(_DEMONYMS.items())
+    for n in range(len(nations)):
+        demonym, nation = nations[(choice + 37 * n) % len(nations)]
+        written = demonym if form else nation
+        if not same_nation(nation.lower(), value.lower()) and bool(_VOWEL.match(written)) == vowel:
+            yield written
 
 
 def _numbers(value: str) -> Iterator[str]:
@@ -93,19 +134,19 @@ def _numbers(value: str) -> Iterator[str]:
     number = int(digits[0].replace(",", ""))
     for by in (3, -2, 7, 12):
         if number + by > 0:
-            yield value.replace(digits[0], str(number + by))
+            written = f"{number + by:,}" if "," in digits[0] else str(number + by)
+            yield value.replace(digits[0], written)
 
 
-def _names(question: Question, value: str) -> Iterator[str]:
-    """Subjects of other passages, those with a word in common first, then names within them."""
+def _names(question: Question, item: Item, value: str, others: Sequence[Passage]) -> Iterator[str]:
+    """Names of the value's sort, from the question's passages first, the likest foremost."""
+    sort = sort_of_name(value, question.passages)
+    if item.sentence is None:
+        relation = item.triples[0].relation
+        sort = sort_of_tail(relation) or sort_asked_for(relation) or sort
+    if sort is None:
+        return
     words = set(normal_name(value).split())
-    pages = [page for page in question.passages if not page.is_gold]
-    pages.sort(key=lambda page: -len(words & set(normal_name(page.title).split())))
-    size = len(value.split())
-    titles = [without_qualifier(page.title) for page in pages]
-    near = [t for t in titles if abs(len(t.split()) - size) <= 1 and not re.search(r"\d", t)]
-    yield from near
-    for page in pages:
-        for written, _ in names_in(page).values():
-            if len(written.split()) == size and written not in _MONTHS:
-                yield written
+    for pages in (question.passages, others):
+        found = dict.fromkeys(of_sort(sort, pages))
+        yield from sorted(found, key=lambda name: -len(words & set(normal_name(name).split())))

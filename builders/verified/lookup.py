@@ -1,7 +1,8 @@
 """Labelled questions: read from a folder of ours, or labelled as they are read."""
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from builders.benchmarks.sources import chunks, decode
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.records import Label, Question
+from safe_stepwise.records import Label, Passage, Question
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELED, VERIFIED
@@ -40,29 +41,30 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
         yield name, _labelled(name, paths)
 
 
-def annotated(asked: Mapping[Key, Question], folder: Path) -> dict[Key, Question]:
+def annotated(asked: Sequence[Question], folder: Path) -> list[Question]:
     """The questions of published steps with the answers and annotations that ``folder`` holds.
 
     Step rows show what a verifier may see. Who reasons over annotations needs the question as
-    `build_verified` wrote it, its passages in the order of the steps' rows. Raises ``UserError``
-    for a folder that is no verified set, or not the one that the steps were made of.
+    `build_verified` wrote it, its passages in the order of the steps' rows. One of them may be
+    another question's, or give another value, which the annotations then give too. Raises
+    ``UserError`` for a folder that is no verified set, or not the one that the steps were made of.
     """
     known: dict[Key, Question] = {}
-    for benchmark in dict.fromkeys(benchmark for benchmark, _ in asked):
-        ids = [id_ for name, id_ in asked if name == benchmark]
+    for benchmark in dict.fromkeys(question.benchmark for question in asked):
+        ids = {question.id for question in asked if question.benchmark == benchmark}
         dataset = dataset_folder(folder, VERIFIED)
         files = parquet_files(dataset, benchmark + LABELED) if dataset else []
         if not files:
             raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
-        for found in _read(files, partial(_question, benchmark=benchmark), ids):
+        for found in _read(files, partial(_question, benchmark=benchmark), sorted(ids)):
             known.setdefault((benchmark, found.id), found)  # as the steps were made: train's first
-    for benchmark, id_ in asked:
-        if (benchmark, id_) not in known:
+    for question in asked:
+        if (question.benchmark, question.id) not in known:
             raise UserError(
-                f"{folder}: holds no {benchmark} question {id_!r}; give as --verified the folder "
-                "that the steps were made of"
+                f"{folder}: holds no {question.benchmark} question {question.id!r}; give as "
+                "--verified the folder that the steps were made of"
             )
-    return {key: _annotated(question, known[key], folder) for key, question in asked.items()}
+    return [_annotated(q, known[q.benchmark, q.id], folder) for q in asked]
 
 
 def verified_rows(
@@ -90,22 +92,68 @@ def verified_rows(
 
 def _annotated(question: Question, whole: Question, folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    left = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
-    shown = [(p.title, p.text) for p in question.passages]
-    if not set(shown) <= set(left) or whole.question != question.question:
+    known = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
+    titles = {p.title: n for n, p in reversed([*enumerate(whole.passages, 1)])}
+    places, pages, changed = {}, [], 0
+    for place, page in enumerate(question.passages, 1):
+        number = known.get((page.title, page.text))
+        if number is None:  # altered, if the question has one of that title, else another's
+            changed, number = changed + 1, titles.get(page.title)
+        if number is None:
+            pages.append(page)
+            continue
+        own = whole.passages[number - 1]
+        places[number] = place
+        pages.append(replace(page, is_gold=own.is_gold))
+        whole = whole if own.text == page.text else _as_told(whole, own, page)
+    if changed > 1 or whole.question != question.question:
         raise UserError(
             f"{folder}: its question {question.id!r} has other text or passages than the steps; "
             "give as --verified the folder that the steps were made of"
         )
-    places = {left[passage]: n for n, passage in enumerate(shown, 1)}
     return replace(
         whole,
-        passages=tuple(whole.passages[left[passage] - 1] for passage in shown),
+        passages=tuple(pages),
         decomposition=tuple(
             replace(hop, passage=None if hop.passage is None else places.get(hop.passage))
             for hop in whole.decomposition
         ),
     )
+
+
+def _as_told(question: Question, old: Passage, new: Passage) -> Question:
+    """The question with the value that a passage was given, where an annotation has the old one."""
+    values = [t.tail for t in question.evidence] + [hop.answer for hop in question.decomposition]
+    for value in dict.fromkeys([*values, question.answer]):
+        other = _put_for(value, old.text, new.text)
+        if other is not None:
+            answer = other if question.answer == value else question.answer
+            return replace(
+                question,
+                answer=answer,
+                aliases=question.aliases if answer == question.answer else (),
+                evidence=tuple(
+                    replace(t, tail=other) if t.tail == value else t for t in question.evidence
+                ),
+                decomposition=tuple(
+                    replace(hop, answer=other) if hop.answer == value else hop
+                    for hop in question.decomposition
+                ),
+            )
+    return question
+
+
+def _put_for(value: str, old: str, new: str) -> str | None:
+    """What a text has where another has a value, if they differ in that alone.
+
+    >>> _put_for("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
+    'New Vel'
+    """
+    first, *others = map(re.escape, re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old))
+    place = rf"(?:{re.escape(value)}|(.+?))"
+    found = re.fullmatch(first + "".join(place + part for part in others), new, re.DOTALL)
+    said = {group for group in found.groups() if group is not None} if found else set()
+    return said.pop() if len(said) == 1 else None
 
 
 def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:

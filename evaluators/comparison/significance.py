@@ -1,11 +1,13 @@
-"""Intervals and paired tests over questions; every draw comes from the generator that is given.
+"""Intervals, agreement and paired tests; every draw comes from the generator that is given.
 
 A matrix has a row a question and a column a measurement; NaN marks a measurement that is missing.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,36 @@ def percentiles(values: Matrix) -> tuple[float, float] | None:
         return None
     low, high = np.quantile(known, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
     return float(low), float(high)
+
+
+def wilson(hits: int, rows: int) -> Estimate:
+    """The share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927).
+
+    >>> wilson(8, 10)
+    Estimate(value=0.8, low=0.4902, high=0.9433)
+    """
+    share, z = hits / rows, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = share + z * z / (2 * rows)
+    margin = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
+    bounds = ((middle + side * margin) / (1 + z * z / rows) for side in (-1, 1))
+    low, high = (round(min(max(bound, 0.0), 1.0), 4) for bound in bounds)
+    return Estimate(round(share, 4), low, high)
+
+
+def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
+    """Cohen's kappa of two raters' labels, one pair a row.
+
+    None where it is not defined: there are no rows, or both give the same one label throughout.
+
+    >>> cohens_kappa([("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "no")])
+    0.5
+    """
+    n = len(pairs)
+    equal = sum(one == other for one, other in pairs)
+    # Times n squared, in whole numbers, so that equal labels give exactly 1.
+    ones, others = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    by_chance = sum(times * others[label] for label, times in ones.items())
+    return None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
 
 
 def flip_test(observed: float, flipped: Matrix) -> float:

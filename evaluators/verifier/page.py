@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.tables import csv_bytes
-from evaluators.verifier.quality import FAILED, LABELS, OUTCOMES
+from evaluators.verifier.quality import FAILED, LABELS, OF_ROWS, OUTCOMES
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.measures import title_of
 from safe_stepwise.store.tables import table
@@ -88,6 +88,7 @@ def page(found: Mapping[str, Any]) -> str:
                 for name, values in v["benchmarks"].items()
             ],
         ),
+        *_wordings(verifiers),
         "## Tokens",
         _table(
             ["role", "requests", "prompt", "of which cached", "replies"],
@@ -166,6 +167,18 @@ def _what(found: Mapping[str, Any]) -> str:
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
         f"A reply could have {steps['max_tokens']:,} tokens."
     )
+
+
+def _wordings(verifiers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The measures of rows by whether their wording is one of train; nothing where no row says."""
+    lines = [
+        [v["role"], name, f"{values['rows']:,}", *(_number(values[m]) for m in OF_ROWS)]
+        for v in verifiers
+        for name, values in v["wordings"].items()
+    ]
+    header = ["role", "wording", "rows", *map(_short, OF_ROWS)]
+    told = "Unseen: no row of train has a step with the same words, names and numbers aside."
+    return ["## By wording", told, _table(header, lines)] if lines else []
 
 
 def _notes(verifiers: Sequence[Mapping[str, Any]]) -> str:

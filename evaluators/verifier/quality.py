@@ -24,23 +24,28 @@ that it finds fault with is the flagged one.
 
 All are fractions from 0 to 1; None where there is nothing to measure. The 95% intervals are
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
+
+Where rows say whether their wording was seen in training, their measures stand by that as well
+(those of rows: a trajectory has steps of either kind).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, in_blocks, percentiles
+from evaluators.comparison.significance import Matrix, cohens_kappa, in_blocks, percentiles
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 
 UNPARSED, FAILED = "unparsed", "failed"
 LABELS = labels()
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
 RESAMPLES = 1_000
+OF_ROWS = tuple(name for name in MEASURES if not name.startswith("first_error"))
+"""The measures that need no trajectories."""
 
 _N, _CORRECT = len(LABELS), LABELS.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
@@ -58,6 +63,8 @@ class Judged:
     question: str
     gold: str
     said: str
+    wording: str | None = None
+    """One of `names.WORDINGS`, where the set says it."""
 
     def __post_init__(self) -> None:
         if self.gold not in LABELS or self.said not in OUTCOMES:
@@ -110,6 +117,8 @@ class Quality:
     """Rows by gold label and outcome, zeros left out."""
     benchmarks: dict[str, dict[str, float | None]]
     """The measures of each benchmark alone."""
+    wordings: dict[str, dict[str, float | None]]
+    """Of each wording the number of ``rows``, and the measures of rows; empty where none says."""
 
 
 def quality(
@@ -146,6 +155,7 @@ def quality(
             if row.any()
         },
         benchmarks={name: _of_benchmark(name, judged, walks) for name in benchmarks},
+        wordings=_by_wording(judged),
     )
 
 
@@ -178,11 +188,7 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
     if not n:
         return Agreement(0, left_out, None, None)
     equal = sum(x == y for x, y in read)
-    # Times n squared, in whole numbers, so that equal verdicts give exactly 1.
-    ones, others = (Counter(said) for said in zip(*read, strict=True))
-    by_chance = sum(times * others[label] for label, times in ones.items())
-    kappa = None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
-    return Agreement(n, left_out, equal / n, kappa)
+    return Agreement(n, left_out, equal / n, cohens_kappa(read))
 
 
 def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:
@@ -259,5 +265,17 @@ def _of_benchmark(
     name: str, judged: Sequence[Judged], walks: Sequence[Walk]
 ) -> dict[str, float | None]:
     rows = [row for row in judged if row.benchmark == name]
-    counts = _by_question(rows, [walk for walk in walks if walk.benchmark == name])
-    return _measured(*(part.sum(axis=0) for part in counts))
+    return _alone(rows, [walk for walk in walks if walk.benchmark == name])
+
+
+def _by_wording(judged: Sequence[Judged]) -> dict[str, dict[str, float | None]]:
+    found = {}
+    for name in WORDINGS:
+        if rows := [row for row in judged if row.wording == name]:
+            measured = {n: value for n, value in _alone(rows, []).items() if n in OF_ROWS}
+            found[name] = {"rows": len(rows), **measured}
+    return found
+
+
+def _alone(judged: Sequence[Judged], walks: Sequence[Walk]) -> dict[str, float | None]:
+    return _measured(*(part.sum(axis=0) for part in _by_question(judged, walks)))

@@ -40,7 +40,11 @@ class VerifierRun:
     def judged(self, cases: Sequence[StepCase]) -> list[Judged]:
         """The verdict on each row."""
         return [
-            Judged(c.id, c.question.benchmark, c.question.id, c.gold, self.replies[c.asked].said)
+            Judged(
+                *(c.id, c.question.benchmark, c.question.id, c.gold),
+                self.replies[c.asked].said,
+                c.wording,
+            )
             for c in cases
         ]
 

@@ -37,7 +37,9 @@ from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import CORRECT
 
 T = TypeVar("T")
-_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS}
+_WORDING = "wording"
+"""A column that sets of before do not have."""
+_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
@@ -45,10 +47,15 @@ COLUMNS = (
 
 
 class Prefix(NamedTuple):
-    """What identifies a request: the last of some steps of a question, after those before it."""
+    """What identifies a request: the last of some steps of a question, after those before it.
+
+    One question may be shown with other passages, beside which the same steps are others.
+    """
 
     benchmark: str
     question: str
+    pages: tuple[tuple[str, str], ...]
+    """Title and text of each passage."""
     steps: tuple[Step, ...]
 
 
@@ -61,6 +68,8 @@ class StepCase:
     steps: tuple[Step, ...]
     gold: str
     origin: str
+    wording: str | None = None
+    """One of `names.WORDINGS`, where the set says it."""
 
     @property
     def prefixes(self) -> list[Prefix]:
@@ -71,7 +80,9 @@ class StepCase:
     @property
     def asked(self) -> Prefix:
         """The request that asks for a verdict on it."""
-        return Prefix(self.question.benchmark, self.question.id, self.steps)
+        asked = self.question
+        pages = tuple((page.title, page.text) for page in asked.passages)
+        return Prefix(asked.benchmark, asked.id, pages, self.steps)
 
     @property
     def is_walk(self) -> bool:
@@ -117,8 +128,8 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
-    files = split_files(folder, split)
-    cases = [*islice(chain.from_iterable(_rows(file, COLUMNS, _case) for file in files), limit)]
+    found = chain.from_iterable(map(_cases, split_files(folder, split)))
+    cases = [*islice(found, limit)]
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -131,7 +142,7 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
 def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     files, columns = split_files(folder, split), ("error_type",)
-    found = (_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
+    found = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
     counts = Counter(chain.from_iterable(found))
     return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
@@ -143,9 +154,9 @@ def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[P
     too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
     after ``max_tokens`` (None: as the loop asks).
     """
-    wanted: dict[tuple[str, str], dict[Prefix, Question]] = {}
+    wanted: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
-        known = wanted.setdefault(case.asked[:2], {})
+        known = wanted.setdefault(case.asked[:3], {})
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
@@ -165,7 +176,7 @@ def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     found = []
     for case in cases:
         if case.is_walk and not (case.origin == names.IDEAL and case.asked in continued):
-            benchmark, question, steps = case.asked
+            benchmark, question, _, steps = case.asked
             heard = tuple(said[asked] for asked in case.prefixes)
             error = None if case.gold == CORRECT else len(steps)
             found.append(Walk(benchmark, question, error, heard))
@@ -180,6 +191,12 @@ def _request(question: Question, steps: tuple[Step, ...], max_tokens: int | None
     return replace(request, sampling=sampling, scene=scene)
 
 
+def _cases(file: Path) -> Iterator[StepCase]:
+    _check(file, COLUMNS)
+    has_wording = _WORDING in pq.read_schema(file).names
+    return read_step_rows(file, (*COLUMNS, _WORDING) if has_wording else COLUMNS, _case)
+
+
 def _case(row: Mapping[str, Any]) -> StepCase:
     question = Question(
         id=row["question_id"],
@@ -191,21 +208,29 @@ def _case(row: Mapping[str, Any]) -> StepCase:
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     label, origin = LABELS[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
-    return shaped(StepCase(row["id"], question, steps, label, origin), StepCase, "the row")
+    wording = names.WORDINGS[_place(row[_WORDING])] if _WORDING in row else None
+    return shaped(StepCase(row["id"], question, steps, label, origin, wording), StepCase, "the row")
 
 
 def _place(number: int | None) -> int:
     """The number of a class, which a row may not lack."""
     if number is None or number < 0:
-        raise ValueError("its label or origin is missing")
+        raise ValueError("its label, origin or wording is missing")
     return number
 
 
-def _rows(
-    file: Path, columns: Sequence[str], read: Callable[[Mapping[str, Any]], T]
+def read_step_rows(
+    file: Path,
+    columns: Sequence[str],
+    read: Callable[[Mapping[str, Any]], T],
+    wanted: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
+    """What ``read`` makes of a file's rows, as `parquet.read_rows`.
+
+    Raises ``UserError``, too, for a file in which numbers stand for other labels than ours.
+    """
     _check(file, columns)
-    return read_rows(file, read, columns)
+    return read_rows(file, read, columns, wanted)
 
 
 def _check(file: Path, columns: Sequence[str]) -> None:

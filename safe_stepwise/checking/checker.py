@@ -6,21 +6,41 @@ the step is sound. Where neither can be proved it abstains.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
-from safe_stepwise.checking.inference import Drawn, concludes, draw, span_of, states_span
+from safe_stepwise.checking.inference import (
+    Drawn,
+    concludes,
+    draw,
+    names_answer,
+    span_of,
+    states_span,
+)
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import steps_named
-from safe_stepwise.checking.step_reading import Reading, has_value, read_step
-from safe_stepwise.checking.wordings import guide_to, missing, said, word
+from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
+from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import has_words
-from safe_stepwise.records import Feedback, Question, Step, Triple
+from safe_stepwise.language.text import (
+    as_date,
+    as_number,
+    dates_in,
+    has_words,
+    without_qualifier,
+    words_of,
+)
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
+
+LONGEST_GROUNDS = 240
+"""Characters of what the steps say that a derivation rests on, as far as a diagnosis repeats it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +59,7 @@ class Checker:
     Args:
         question: with its passages, in the numbering that steps cite, and its answer.
         path, graph: a verified label's reasoning path and knowledge graph.
+        unseen: use the wordings that are held back for tests (`wordings.word`).
 
     Raises ``PlanError`` where the path gives no plan.
 
@@ -55,11 +76,24 @@ class Checker:
     'Contradictory'
     """
 
-    def __init__(self, question: Question, path: Sequence[Triple], graph: Sequence[Triple]) -> None:
-        self.question = question
+    def __init__(
+        self,
+        question: Question,
+        path: Sequence[Triple],
+        graph: Sequence[Triple],
+        unseen: bool = False,
+    ) -> None:
+        self.question, self.unseen = question, unseen
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.claims = Claims(question, self.plan, graph_of(question, graph))
+        self.gone: Mapping[int, Passage] = {}
+
+    def without(self, number: int, page: Passage) -> "Checker":
+        """A checker by the same plan where another page stands in the place of a passage."""
+        other = copy(self)
+        other.gone = {**self.gone, number: page}
+        return other
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """The verdict on a step after those accepted before it; None where nothing is proved."""
@@ -67,7 +101,9 @@ class Checker:
         if step.kind == "Final Answer":
             return self._check_answer(case)
         if settling := self._settled_by(case):
-            return self._feedback(case, "Overthinking", "answered", self._final(), step=settling)
+            return self._feedback(
+                case, "Overthinking", "answered", self._final(case), step=settling
+            )
         if step.kind == "Logical":
             return self._check_logical(case)
         return self._check_attribution(case)
@@ -115,19 +151,23 @@ class Checker:
         waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in done)
         return next((n for n, item in waiting if done.keys() >= set(item.uses)), None)
 
-    def guidance(self, done: dict[int, int], text: str) -> str:
-        """The one next action, once some items are established."""
+    def guidance(self, done: dict[int, int], previous: Sequence[Step], text: str) -> str:
+        """The one next action, once some items are established by accepted steps.
+
+        ``text`` decides how it is worded.
+        """
         place = self.next_item(done)
         if place is None:
-            return word("guidance", "answer", text)
+            return self._word("guidance", "answer", text)
         item = self.plan.items[place]
         if item.triples:
-            return guide_to(item, self.passages, text)
+            return self._guide_to(item, previous, text)
         steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
-            return word("guidance", "span", text, steps=steps, what=span_of(self.plan, item).head)
+            who = span_of(self.plan, item).head
+            return self._word("guidance", "span", text, steps=steps, what=who)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
-        return word("guidance", code, text, steps=steps)
+        return self._word("guidance", code, text, steps=steps)
 
     # ------------------------------------------------------------------------------- attribution
 
@@ -153,14 +193,40 @@ class Checker:
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
+        if item.passage is not None and item.passage in self.gone:
+            told: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
+            what = missing(item, self.passages)
+            guidance = self._word("guidance", "withdraw", case.step.text, what=what)
+            return self._feedback(case, "Unsupported", "not_stated", guidance, what=what, **told)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.done]
+        if not waiting and (extra := self._unheld(case)):
+            return extra
         if waiting:
             first = self.plan.items[self.next_item(case.done) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
-            return self._about(first, case, "Premature Attribution", "premature", entity=entity)
-        return self._sound(case, "sound_fact", place, passage=item.passage)
+            named = case.reading.mentions(entity)
+            told = {"entity": entity if named else None, "passage": item.passage}
+            return self._about(first, case, "Premature Attribution", "premature", **told)
+        return self._sound(case, "sound_fact", place, **self._told(case, item))
+
+    def _unheld(self, case: _Case) -> Feedback | None:
+        """A date or number that a step adds to a fact, and that stands nowhere."""
+        known = self.claims.known(case.previous)
+        for value in case.reading.values if case.reading.cited else ():
+            exact = as_date(value) is not None or as_number(value) is not None
+            if exact and not has_value(known, value) and not self.claims.held(value):
+                if as_date(value) and any(map(self._is_dated, case.reading.cited)):
+                    return None  # it may as well be a wrong one
+                told: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
+                return self._feedback(case, "Unsupported", "absent", **told)
+        return None
+
+    def _is_dated(self, number: int) -> bool:
+        """Whether a passage gives years."""
+        pages = self.passages[number - 1 : number] if number else ()
+        return any(date.year for page in pages for date in dates_in(page.text))
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
@@ -169,7 +235,8 @@ class Checker:
         value = self.claims.value_of(item)
         if any(first_mention(read(page), value) is not None for page in pages):
             return None
-        told = {"passage": cited[0], "value": value}
+        told = {"passage": cited[0], "value": value, "source": item.passage}
+        told["title"] = pages[0].title if len(pages) == len(cited) else None
         return self._about(item, case, "Unsupported", "not_in_passage", **told)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
@@ -180,18 +247,25 @@ class Checker:
         number = reading.cited[0]
         if not 0 < number <= len(self.passages) or not self.claims.taken_from(reading, number):
             return None
-        return self._feedback(case, "Off-topic", "off_topic", passage=number)
+        title = self.passages[number - 1].title
+        return self._feedback(case, "Off-topic", "off_topic", passage=number, title=title)
 
     def _inefficiency(self, case: _Case) -> Feedback | None:
         """Words about the work: they cite nothing and hold nothing of the passages that is new."""
         reading, known = case.reading, self.claims.known(case.previous)
         new = [v for v in reading.values if not has_value(known, v)]
-        if reading.denies or reading.cited or any(self.claims.held(value) for value in new):
+        tells = reading.cited and not reading.announces
+        if reading.denies or tells or any(self.claims.held(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
-        if case.step.kind == "Logical" and entities and not reading.announces:
+        if (
+            case.step.kind == "Logical"
+            and (entities or names_answer(reading))
+            and not reading.announces
+        ):
             return None
-        return self._feedback(case, "Inefficiency", "no_operation")
+        what = self._lacking(case) or None
+        return self._feedback(case, "Inefficiency", "no_operation", missing=what)
 
     def _contradictory(self, case: _Case) -> Feedback | None:
         reading = case.reading
@@ -216,21 +290,27 @@ class Checker:
                 if self.claims.quoted_share(reading, item) >= MOST_OF_A_QUOTE:
                     return self._not_in_passage(case, item)
             elif self.claims.other_relation(reading, item):
-                head, tail = item.ends[:2]
-                return self._feedback(case, "Unsupported", "no_relation", head=head, tail=tail)
+                ends = dict(zip(("head", "tail"), item.ends, strict=False))
+                told = {**self._told(case, item), **ends}
+                return self._feedback(case, "Unsupported", "no_relation", **told)
         if not any(map(reading.mentions, self.claims.entities)):
             return None
         known = self.claims.known(case.previous)
         for value in reading.values if reading.cited else ():
             stands = has_value(known, value) or self.claims.held(value)
             if not stands and not reading.opens_with(value):
-                return self._feedback(case, "Unsupported", "absent", claimed=value)
+                cited = [n for n in reading.cited if 0 < n <= len(self.passages)]
+                told = {"claimed": value, "passage": cited[0] if cited else None}
+                return self._feedback(case, "Unsupported", "absent", **told)
         return None
 
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():
             if self.claims.asks_for(case.reading, item):
-                return self._about(item, case, "Information Miss", "missed")
+                unnamed = (
+                    {"missing": "what is needed"} if self._gives_away(item, case.previous) else {}
+                )
+                return self._about(item, case, "Information Miss", "missed", **unnamed)
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
@@ -242,7 +322,8 @@ class Checker:
             earlier = self.plan.items[item.uses[-1]]
             triple, first = item.triples[0], earlier.triples[0]
             if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
-                return self._about(earlier, case, "Premature Attribution", "bypassed")
+                ends = {"head": first.head, "tail": triple.tail}
+                return self._about(earlier, case, "Premature Attribution", "bypassed", **ends)
         return None
 
     # ------------------------------------------------------------------------------------ logic
@@ -267,94 +348,150 @@ class Checker:
     def _check_conclusion(self, case: _Case, drawn: Drawn) -> Feedback | None:
         if what := self._lacking(case):
             return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
+        last = len(self.plan.items) - 1
         if drawn.right:
-            return self._sound(case, "sound_derivation", len(self.plan.items) - 1)
+            return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
-        because = self._because(case.done)
-        return self._feedback(case, "Logical Fallacy", code, said=because, claimed=drawn.claimed)
+        told = self._grounds(case, last)
+        if not self._is_answer(drawn.claimed):  # else what is wrong is how it gets there
+            told |= {"claimed": drawn.claimed, "answer": self.question.answer.removesuffix(".")}
+        return self._feedback(case, "Logical Fallacy", code, **told)
 
     def _check_span(self, case: _Case, place: int, right: bool) -> Feedback | None:
         item = self.plan.items[place]
         if place in case.done:
             return self._redundant(case, place)
         if any(use not in case.done for use in item.uses):
-            what = missing(self.plan.items[item.uses[0]], self.passages)
+            what = self._missing(self.plan.items[item.uses[0]], case.previous)
             return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
+        told = self._grounds(case, place)
         if right:
-            return self._sound(case, "sound_derivation", place)
+            return self._sound(case, "sound_derivation", place, **told)
         span = span_of(self.plan, item)
-        told = f"{span.head} lived from {span.born} to {span.died}, which is {span.years} years"
-        return self._feedback(case, "Logical Fallacy", "false_calculation", said=told)
+        told["said"] = f"{span.head} lived for {span.years} years, from {span.born} to {span.died}"
+        return self._feedback(case, "Logical Fallacy", "false_calculation", **told)
 
     def _drawn(self, reading: Reading) -> Drawn:
         """What a step concludes, and whether that is what the facts give."""
         others = [name for item in self.claims.facts for name in item.ends]
         return draw(reading, self.question, self.plan, others)
 
-    def _because(self, done: dict[int, int]) -> str:
-        """What the facts do give, in one clause."""
-        last = self.plan.items[-1]
-        places = last.uses if all(use in done for use in last.uses) else self.plan.facts
-        steps = steps_named(sorted({done[place] for place in places}))
-        if self.plan.kind == "sequential":
-            return f"what they lead to, from {steps}, is “{self.question.answer}”"
-        items = [self.plan.items[place] for place in places]
-        told = "; ".join(said(item, self.passages) for item in items if item.triples)
-        return f"{told or steps}, which gives “{self.question.answer}”"
+    def _grounds(self, case: _Case, place: int) -> dict[str, Any]:
+        """The steps that a derivation rests on, and what these say, unless it is long."""
+        items, places = self.plan.items, self.plan.items[place].uses
+        whole_chain = self.plan.kind == "sequential" or any(use not in case.done for use in places)
+        if whole_chain:
+            places = self.plan.facts
+        steps = steps_named(sorted({case.done[use] for use in places}))
+        told = [self._stated(case, items[use]) for use in places]
+        brief = sum(map(len, told)) <= LONGEST_GROUNDS
+        return {"steps": steps, "said": " and ".join(told) if brief and len(told) < 3 else None}
+
+    def _stated(self, case: _Case, item: Item) -> str:
+        """What the text says of an item, in words that vary with the step's."""
+        if item.triples:
+            return said(item, self.passages, choice_for(case.step.text, "said"))
+        span = span_of(self.plan, item)
+        return f"{span.head} lived for {span.years} years"
 
     # ----------------------------------------------------------------------------------- answer
 
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)
-        given = normalize_answer(submitted)
-        accepted = [normalize_answer(answer) for answer in self.question.accepted]
         if what := self._lacking(case):
-            return self._feedback(case, "Wrong Conclusion", "unearned_answer", missing=what)
-        if given in accepted:
-            guidance = word("guidance", "finished", case.step.text)
-            return self._feedback(case, CORRECT, "sound_answer", guidance)
-        if any(_within(given, answer) for answer in accepted):
+            told: dict[str, Any] = {"missing": what, "claimed": submitted}
+            return self._feedback(case, "Wrong Conclusion", "unearned_answer", **told)
+        steps = self._grounds(case, len(self.plan.items) - 1)["steps"]
+        if self._is_answer(submitted):
+            guidance = self._word("guidance", "finished", case.step.text)
+            told = {"value": submitted, "steps": steps}
+            return self._feedback(case, CORRECT, "sound_answer", guidance, **told)
+        given = normalize_answer(submitted)
+        if any(_within(given, normalize_answer(answer)) for answer in self.question.accepted):
             return None
-        told = {"claimed": submitted, "value": self.question.answer}
-        return self._feedback(case, "Wrong Conclusion", "wrong_answer", self._final(), **told)
+        told = {"claimed": submitted, "value": self.question.answer, "steps": steps}
+        return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
 
-    def _final(self) -> str:
-        return word("guidance", "answer", self.question.id)
+    def _is_answer(self, text: str) -> bool:
+        return normalize_answer(text) in map(normalize_answer, self.question.accepted)
+
+    def _final(self, case: _Case) -> str:
+        return self._word("guidance", "answer", case.step.text)
 
     # --------------------------------------------------------------------------------- feedback
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
-        return next((missing(item, self.passages) for item in self._unread(case)), "")
+        return next((self._missing(item, case.previous) for item in self._unread(case)), "")
 
     def _unread(self, case: _Case) -> list[Item]:
         return [self.plan.items[n] for n in self.plan.facts if n not in case.done]
 
     def _redundant(self, case: _Case, place: int) -> Feedback:
-        return self._feedback(case, "Redundancy", "redundant", step=case.done[place])
+        item = self.plan.items[place]
+        told = self._told(case, item) if item.triples else {}
+        return self._feedback(case, "Redundancy", "redundant", step=case.done[place], **told)
 
-    def _sound(self, case: _Case, code: str, place: int, **values: object) -> Feedback:
+    def _sound(self, case: _Case, code: str, place: int, **values: Any) -> Feedback:
         """That a step is right, and what comes next once it has established a place."""
-        guidance = self.guidance({**case.done, place: case.step.number}, case.step.text)
+        done, accepted = {**case.done, place: case.step.number}, [*case.previous, case.step]
+        guidance = self.guidance(done, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
     def _about(
-        self, item: Item, case: _Case, error_type: str, code: str, **values: object
+        self, item: Item, case: _Case, error_type: str, code: str, **values: Any
     ) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
-        what, again = missing(item, self.passages), error_type != "Premature Attribution"
-        guidance = guide_to(item, self.passages, case.step.text, again=again)
-        told = {"passage": item.passage, "said": said(item, self.passages), "missing": what}
-        given = {**told, "what": what, **values}
-        return self._feedback(case, error_type, code, guidance, **given)
+        again, text = error_type != "Premature Attribution", case.step.text
+        told = {**self._told(case, item), **values}
+        guidance = self._guide_to(item, case.previous, text, again=again)
+        return self._feedback(case, error_type, code, guidance, **told)
+
+    def _guide_to(
+        self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False
+    ) -> str:
+        unnamed = self._gives_away(item, previous)
+        how = {"again": again, "unnamed": unnamed, "unseen": self.unseen}
+        return guide_to(item, self.passages, text, **how)
+
+    def _missing(self, item: Item, previous: Sequence[Step]) -> str:
+        """What an item looks for, without what is still to be found."""
+        if self._gives_away(item, previous):
+            return f"the fact needed from Passage {item.passage}"
+        return missing(item, self.passages)
+
+    def _gives_away(self, item: Item, previous: Sequence[Step]) -> bool:
+        """Whether the title by which a fact is asked for is news after the question and some steps,
+        or the answer, as far as that is.
+        """
+        if item.sentence is None:
+            return False
+        text = self.claims.known(previous).text
+        title = without_qualifier(item.page(self.passages).title)
+        if 2 * len(content_words(title) & content_words(text)) <= len(content_words(title)):
+            return True
+        words, known = set(words_of(title).split()), set(words_of(text).split())
+        answers = [set(words_of(answer).split()) for answer in self.question.accepted]
+        return any(2 * len(a & words) >= len(a) and a & words - known for a in answers)
+
+    def _told(self, case: _Case, item: Item) -> dict[str, Any]:
+        """What a passage tells of a fact of the plan, and what one asks to hear that."""
+        what = self._missing(item, case.previous)
+        told = {"said": self._stated(case, item), "quote": quoted(item, self.passages)}
+        return {**told, "passage": item.passage, "what": what, "missing": what}
 
     def _feedback(
-        self, case: _Case, error_type: str, code: str, guidance: str = "", **values: object
+        self, case: _Case, error_type: str, code: str, guidance: str = "", **values: Any
     ) -> Feedback:
         """A finding in words; the guidance is to the next item of the plan unless given."""
         text = case.step.text
-        diagnosis = word("diagnosis", code, text, **values)
-        return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, text))
+        diagnosis = self._word("diagnosis", code, text, **values)
+        return Feedback(
+            error_type, diagnosis, guidance or self.guidance(case.done, case.previous, text)
+        )
+
+    def _word(self, part: str, code: str, text: str, **values: Any) -> str:
+        return word(part, code, f"{self.question.id} {text}", unseen=self.unseen, **values)
 
 
 def _within(one: str, other: str) -> bool:

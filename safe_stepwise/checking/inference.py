@@ -15,8 +15,9 @@ from safe_stepwise.records import Passage, Question, Triple
 _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
     r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
-    r"|conclude(?:s|d)? that|inferred that|yields?|makes"
-    r"|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
+    r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)"
+    r"|settles? (?:on|for)|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that"
+    r"|inferred that|yields?|makes|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
     re.IGNORECASE,
 )
 _THE_ANSWER = re.compile(
@@ -24,7 +25,8 @@ _THE_ANSWER = re.compile(
     r"(?:the (?:right )?answer|what (?:was|is|the question) ask\w*)",
     re.IGNORECASE,
 )
-_YES_NO = re.compile(r"\b(yes|no)\b[.\s]*$", re.IGNORECASE)
+_YES_NO = re.compile(r"^\W*(yes|no)\b(?=\W)|\b(yes|no)\b[.\s]*$", re.IGNORECASE)
+_SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
 _DIFFERENT = re.compile(
     r"\b(?:not (?:the )?same|differ\w*|do(?:es)? not (?:share|agree|match)|not both|unlike|distinct"
     r"|disagree|no common)\b",
@@ -109,13 +111,25 @@ def concludes(reading: Reading) -> bool:
     return bool(_conclusion(reading.claim))
 
 
+def names_answer(reading: Reading) -> bool:
+    """Whether a step says that something is the answer, be it yes or no.
+
+    >>> names_answer(read_step("It is Oru that is asked for.")), names_answer(read_step("So no."))
+    (False, True)
+    """
+    clause = _conclusion(reading.claim)
+    return bool(clause and (_YES_NO.search(clause) or read_step(clause).values))
+
+
 def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]) -> Drawn:
     """What a step concludes about the question. ``others`` are names that it could mistake.
 
     A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
     """
     clause = _conclusion(reading.claim)
-    whole = reading.refers and not reading.announces and not _YEARS.search(reading.claim)
+    said = _SAYS_YES_NO.search(reading.claim) is not None
+    idle = reading.announces and not said
+    whole = reading.refers and not idle and not _YEARS.search(reading.claim)
     if not clause and whole:
         clause = reading.claim
     if not clause:
@@ -139,7 +153,7 @@ def _conclusion(claim: str) -> str:
 def _yes_or_no(reading: Reading, clause: str, answer: str, *, same: bool) -> Drawn:
     premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if same else None
     explicit = _YES_NO.search(clause)
-    said = explicit[1].lower() if explicit else claim_polarity(clause)
+    said = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
     if said is None:
         return Drawn(None)
     consistent = premise in (None, answer) and not _false_premise(reading.claim)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from safe_stepwise.graphs.comparisons import Operation, Side, compared, is_comparison, side_of
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.language.mentions import is_about, mentions, titles_of
+from safe_stepwise.language.mentions import is_about, mentions, names_in, titles_of
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Question, StepKind, Triple
@@ -158,17 +158,27 @@ def _told(question: Question) -> tuple[Item, ...]:
 def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
-    What is led to comes after what leads there, and the answer last where there is a choice.
+    What is led to comes after what leads there, and the answer last where there is a choice; where
+    one sentence alone has an answer that no passage is about, it comes last in any case, and builds
+    on what it leads to. What names something that the question names builds on nothing.
     """
     asked = words_of(question.question)
     answer = normal_name(question.answer)
     waiting = sorted(items, key=lambda item: answer in map(normal_name, item.ends))
+    titles = {normal_name(page.title) for _, page in question.gold}
+    telling = [item for item in waiting if answer in map(normal_name, item.ends)]
+    last = telling[0] if len(telling) == 1 and answer not in titles else None
     placed: list[Item] = []
     while waiting:
-        ready = [item for item in waiting if not _leading(item, waiting, asked)]
-        item = (ready or waiting)[0]
+        leaders = [item for item in waiting if item is not last] or waiting
+        ready = [item for item in leaders if not _leading(item, leaders, asked)]
+        item = (ready or leaders)[0]
         waiting.remove(item)
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
+        if item is last and not uses and not has_words(asked, normal_name(item.triples[0].head)):
+            uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
+        if _is_tied(item, question):
+            uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)
 
@@ -179,6 +189,12 @@ def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
     if has_words(asked, normal_name(title)):
         return []
     return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
+
+
+def _is_tied(item: Item, question: Question) -> bool:
+    """Whether a sentence names what the question names, and so can be read at any time."""
+    asked, sentence = words_of(question.question), item.quoted(question.passages)
+    return any(has_words(asked, words_of(name)) for name in names_in(Passage("", (sentence,))))
 
 
 def _quoted(

@@ -8,22 +8,28 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import as_date, without_qualifier
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Triple
 
 _WORDINGS: Mapping[str, Any] = load("statements")
+_FIELD = re.compile(r"{(\w+)}")
 _PRONOUN = re.compile(
     r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
     r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
 )
+_FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
+_ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
 _NO_NOUNS = frozenset(
     ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
      "located in the administrative territorial entity")
 )  # fmt: skip
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
+LONGEST_NAME = 5
+"""Words of an answer that can stand in a sentence as a name does; a longer one is quoted."""
 LONGEST_QUOTATION = 320
 """Characters of a quoted sentence; a longer one is cut at the clause that has what is needed."""
 
@@ -34,14 +40,12 @@ def pick(wordings: Sequence[str], choice: int) -> str:
 
 
 def fill(wording: str, **values: object) -> str:
-    """A wording with its names in braces replaced by values.
+    """A wording with its names in braces replaced by values, in which braces are left alone.
 
     >>> fill("According to Passage {n}, {claim}.", n=3, claim="Oru is a town")
     'According to Passage 3, Oru is a town.'
     """
-    for name, value in values.items():
-        wording = wording.replace("{" + name + "}", str(value))
-    return wording
+    return _FIELD.sub(lambda found: str(values.get(found[1], found[0])), wording)
 
 
 def is_noun(relation: str) -> bool:
@@ -51,6 +55,15 @@ def is_noun(relation: str) -> bool:
     (True, False)
     """
     return relation in RELATIONS and relation not in _NO_NOUNS
+
+
+def noun_of(relation: str) -> str:
+    """A relation with its article, in quotes where it is too long for a noun.
+
+    >>> noun_of("director"), noun_of("Count Olaf in the series that Netflix made")
+    ('the director', 'the “Count Olaf in the series that Netflix made”')
+    """
+    return f"the {relation}" if len(relation.split()) <= LONGEST_NAME else f"the “{relation}”"
 
 
 def is_free(triple: Triple) -> bool:
@@ -72,7 +85,7 @@ def asked_of(triples: Sequence[Triple]) -> str:
     words = triples[0].relation
     for triple in triples:
         words = words.replace("…", triple.head, 1)
-    return words
+    return _ARTICLE_TWICE.sub(r"\1", words)
 
 
 def wordings(triple: Triple) -> tuple[str, ...]:
@@ -82,7 +95,10 @@ def wordings(triple: Triple) -> tuple[str, ...]:
     'Dune Rain was directed by Ors Velt'
     """
     known = _WORDINGS["statements"].get(triple.relation)
-    patterns = known or [f"the {triple.relation} of {{h}} is {{t}}"]
+    people = clean(triple.tail)
+    if is_nation(people) and not is_country(people):
+        known = _WORDINGS["of_a_people"].get(triple.relation, known)
+    patterns = known or [f"{noun_of(triple.relation)} of {{h}} is {{t}}"]
     date = as_date(triple.tail)
     on = "on" if date and date.day else "in"
     tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
@@ -94,50 +110,57 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     triple = triples[0]
     if is_free(triple):
         question = asked_of(triples).strip(" ?") + "?"
-        return fill(pick(_WORDINGS["answers"], choice), q=question, t=triple.tail)
+        answer = _FULL_STOP.sub("", triple.tail)
+        if len(answer.split()) > LONGEST_NAME:
+            answer = f"“{answer}”"
+        return fill(pick(_WORDINGS["answers"], choice), q=question, t=answer)
     return pick(wordings(triple), choice)
 
 
-def cite(claim: str, passage: int, choice: int) -> str:
-    """The text of an attribution step: a claim and the passage (from 1) that it was read in.
+def told(passage: Passage, sentence: int, needed: str) -> str:
+    """A passage's sentence as a step quotes it, so that it says of itself what it is about.
 
-    >>> cite("Ana was born in Oru", 3, 0)
-    'According to Passage 3, Ana was born in Oru.'
-    """
-    return fill(pick(_WORDINGS["citations"], choice), n=passage, claim=claim.removesuffix("."))
-
-
-def quote(passage: Passage, number: int, sentence: int, needed: str, choice: int) -> str:
-    """The text of an attribution step in the passage's own words.
-
-    ``sentence`` counts from 0; a pronoun that opens it gives way to the title. A long sentence is
-    cut behind the clause that holds ``needed``.
+    ``sentence`` counts from 0; a pronoun that opens it gives way to the title, where the passage
+    begins with that. A long sentence is cut behind the clause that holds ``needed``.
 
     >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
-    >>> quote(page, 2, 1, "Oru", 0)
-    'According to Passage 2, Ana Vorr lived in Oru.'
+    >>> told(page, 1, "Oru")
+    'Ana Vorr lived in Oru.'
     """
     title = without_qualifier(passage.title)
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)
-    told = _PRONOUN.sub(lambda _: title, words)
-    told = _POSSESSIVE.sub(lambda _: f"{title}'s", told)
-    if needed in words and needed not in told:
-        told = words
-    named = any(part in told for part in title.split() if len(part) > 3) or title in told
-    key = "quotations" if named else "quotations_about"
-    return fill(pick(_WORDINGS[key], choice), n=number, title=title, sentence=told)
+    before = passage.sentences[sentence - 1] if sentence else ""
+    opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
+    if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
+        return words  # whom a pronoun means is not known
+    said = _PRONOUN.sub(lambda _: title, words)
+    said = _POSSESSIVE.sub(lambda _: f"{title}'s", said)
+    if needed in words and needed not in said:
+        return words
+    return said
+
+
+def names_subject(passage: Passage, said: str) -> bool:
+    """Whether a sentence names what its passage is about, so that it can stand by itself.
+
+    >>> names_subject(Passage("Oru", ("A big town.",)), "A big town.")
+    False
+    """
+    title = without_qualifier(passage.title)
+    return title in said or any(part in said for part in title.split() if len(part) > 3)
 
 
 def _shortened(sentence: str, needed: str) -> str:
     if len(sentence) <= LONGEST_QUOTATION:
         return sentence
     at = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
-    end = re.search(r"[,;] | and | but ", sentence[at.end() :]) if at else None
-    if at is None or end is None:
-        return sentence
-    return sentence[: at.end() + end.start()].rstrip(" ,;") + "."
+    for end in re.finditer(r"[,;] | and | but ", sentence[at.end() :]) if at else ():
+        kept = sentence[: at.end() + end.start()] if at else sentence
+        if kept.count("(") == kept.count(")") and kept.count('"') % 2 == 0:
+            return kept.rstrip(" ,;") + "."
+    return sentence
 
 
 def steps_named(numbers: Sequence[int]) -> str:
@@ -148,23 +171,3 @@ def steps_named(numbers: Sequence[int]) -> str:
     """
     names = [f"Step {number}" for number in numbers]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def conclude(steps: Sequence[int], answer: str, choice: int) -> str:
-    """The text of a logical step that says what a chain of steps leads to."""
-    return fill(pick(_WORDINGS["conclusions"], choice), steps=steps_named(steps), answer=answer)
-
-
-def compared(
-    outcome: str, steps: Sequence[int], values: Sequence[str], answer: str, choice: int
-) -> str:
-    """The text of a logical step that compares; ``outcome`` names a list of ``comparisons``."""
-    said = pick(_WORDINGS["comparisons"][outcome], choice)
-    sides = dict(zip("ab", values, strict=False))
-    said = fill(said, steps=steps_named(steps), **sides, answer=answer)
-    return said[:1].upper() + said[1:]
-
-
-def lived(steps: Sequence[int], head: str, years: int, choice: int) -> str:
-    """The text of a logical step that counts the years of a life."""
-    return fill(pick(_WORDINGS["lifespans"], choice), steps=steps_named(steps), h=head, t=years)

@@ -1,13 +1,15 @@
 """What a reasoning step says: which passages it cites, which facts it states, what it denies."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
+from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -21,33 +23,67 @@ _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bS
 _SUFFIX = re.compile(
     r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
 )
+_CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
+"""What parts two clauses, unless a quotation is open."""
+_THOUGH = re.compile(
+    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ",
+    re.IGNORECASE,
+)
+_NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
+_QUOTING = re.compile(
+    r"(\bpassages? \d+\b[^:“”]{0,60}: )"
+    r"(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)[^“”]{20,}$",
+    re.IGNORECASE,
+)
+"""A passage's own words behind a colon: what they deny is not what the step does."""
+_GOAL = re.compile(
+    r"^(?:(?:next|now|then|here|first)[, ]+)?"
+    r"(?:to (?:find|establish|learn|settle|determine|know|see|get)|looking for|in search of"
+    r"|searching for|for (?:the|what|wh[eo]\w*|how)|we (?:are after|need|want|still need)"
+    r"|what (?:we need|is wanted|remains|is needed)|i (?:am looking|look|need|want|am after)"
+    r"|the (?:question needs|next thing|task)|let us|it is time to)\b",
+    re.IGNORECASE,
+)
+_GOAL_ENDS = re.compile("[:;] ")
+_LEADS_TRIED = 3
+"""Ends of clauses at which a goal may be over."""
+_LONGEST_POINTER = 120
+_POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
+_LONGEST_REMARK = 14
+"""Words of a remark that a passage is silent; a longer one says more than that."""
 _SHORTEST_CLAIM = 3
 """Words that have to be left for what stands around a citation to be taken off."""
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
-    r"|\b(?:silent|missing|absent|omits?|lacks?|fails?)\b",
+    r"|\b(?:silent(?! (?:[\w-]+ ){0,2}(?:film|movie|comedy|drama|era|short))|missing|absent"
+    r"|omits?|lacks?|fails?)\b",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
     r"\b(?:states?|stated|mention\w*|says?|said|gives?|given|provide\w*|contain\w*|specif\w*|reveal\w*"
     r"|identif\w*|names?|named|tells?|told|includ\w*|indicat\w*|record\w*|answer\w*|find|found|cover\w*"
     r"|determin\w*|resolv\w*|addressed|unaddressed|information|details?|data|evidence|idea|light|use"
-    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on)\b",
+    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on"
+    r"|brings?|touch\w*|helps?|bears?|word|kind|discloses?|shows?|speaks?)\b",
     re.IGNORECASE,
 )
 _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
-    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered|open|out)\b"
-    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b",
+    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
+    r"|\b(?:left|leaves?)\b[^.]{0,60}?\bout\b"
+    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b"
+    r"|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?(?:lacks?|omits?|leaves (?:out|open))\b"
+    r"|\b(?:in vain|empty-handed|have to guess|in the dark|left open by)\b",
     re.IGNORECASE,
 )
 _NOT_ASSERTED = re.compile(
     r"\b(?:will|shall|must|should|would|could|may|might|let(?:'s|’s)?|ought)\b"
     r"|\b(?:have|has|need|needs|want|wants|going|is|are|remains?|next|important|necessary|time"
-    r"|helpful|useful) to\b|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
+    r"|helpful|useful) to\b|\bto be (?:determined|found|established|seen|settled|read)\b"
+    r"|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
     r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
     re.IGNORECASE,
 )
@@ -61,7 +97,7 @@ _OPENER = re.compile(
 _LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """A step's text taken apart; ``claim`` is what is left without citations and references."""
 
@@ -74,16 +110,16 @@ class Reading:
     announces: bool
     """Whether it speaks of what could or should be done, not of what is."""
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """The claim's content words, cleaned."""
         return content_words(self.claim)
 
-    @property
+    @cached_property
     def values(self) -> tuple[str, ...]:
         """Names, dates and numbers that the step gives, as it writes them."""
         runs = [_OPENER.sub("", written) for written, _ in names_in(self.page).values()]
-        runs = [_LEADS_ON.sub("", run) for run in runs]
+        runs = [_LEADS_ON.sub("", run) for run in runs if run.lower() not in MONTHS]
         found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
         dates = dates_in(self.claim)
         dated = {place for d in dates for place in range(d.start, d.end)}
@@ -120,14 +156,17 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    cited = tuple(dict.fromkeys(map(int, _CITED.findall(text))))
-    steps = " ".join(_STEP_LIST.findall(text))
+    text = _without_goal(_without_silences(text))
+    denies = _denies(text)
+    text, pointers = _without_pointers(text)
+    cited = tuple(dict.fromkeys(map(int, _CITED.findall(pointers + text))))
+    steps = " ".join(_STEP_LIST.findall(pointers + text))
     refers = tuple(dict.fromkeys(map(int, re.findall(r"\d{1,9}", steps))))
-    claim = _CITED.sub("the text", _STEP_MARK.sub("", _unframed(text)))
+    claim = _CITED.sub("the text", _STEP_MARK.sub("", text if denies else _unframed(text)))
     claim = _STEP_LIST.sub("the steps", claim).strip()
     page = Passage("", (claim,))
     announces = bool(_NOT_ASSERTED.search(_own_words(claim)))
-    return Reading(claim, cited, refers, page, read(page), _denies(text), announces)
+    return Reading(claim, cited, refers, page, read(page), denies, announces)
 
 
 def _denies(text: str) -> bool:
@@ -136,9 +175,95 @@ def _denies(text: str) -> bool:
     >>> _denies("The passages do not say where she lived."), _denies("She did not live in Oru.")
     (True, False)
     """
-    own = _own_words(text)
+    text = _NO_DENIAL.sub("", text)
+    quoting = _QUOTING.search(text)
+    own = _own_words(text[: quoting.end(1)] if quoting else text)
     lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own) or lacks)
+
+
+def _without_silences(text: str) -> str:
+    """A step without its remarks that some passage is silent, where it reads a fact in another.
+
+    >>> _without_silences("Passage 5 does not mention it, but Passage 3 says that Oru is a town.")
+    'Passage 3 says that Oru is a town.'
+    >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
+    'Passage 5 does not mention it, and Passage 3 is silent as well.'
+    """
+    parts = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
+    clauses = parts[::2]
+    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK
+              for c in clauses]  # fmt: skip
+    rest = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
+    elsewhere = {n for clause in rest for n in _CITED.findall(clause)}
+    if all(silent) or not any(silent) or not elsewhere or any(map(_denies, rest)):
+        return text
+    kept = ""
+    for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
+        if not remark or elsewhere & set(_CITED.findall(clause)):
+            kept += (parts[2 * number - 1] if kept else "") + clause
+    return kept if kept.endswith((".", "”", "?", "!")) else f"{kept}."
+
+
+def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Where a pattern is found, but for within “…”."""
+    quoted = [found.span() for found in _QUOTED.finditer(text) if found[0].endswith("”")]
+    starts = [start for start, _ in quoted]
+    for found in pattern.finditer(text):
+        before = bisect_right(starts, found.start()) - 1
+        if before < 0 or found.start() >= quoted[before][1]:
+            yield found
+
+
+def _parted(text: str) -> list[str]:
+    """Clauses of a text, and between each two what parts them."""
+    parts, end = [], 0
+    for cut in _outside_quotes(_CLAUSE, text):
+        parts += [text[end : cut.start()], cut[0]]
+        end = cut.end()
+    return [*parts, text[end:]]
+
+
+def _without_goal(text: str) -> str:
+    """A step without what it says that it is for, where it goes on to read something.
+
+    >>> _without_goal("To find who led Oru, I turn to Passage 2: Passage 2 says that Vel did.")
+    'Passage 2 says that Vel did.'
+    """
+    if not _GOAL.match(text):
+        return text
+    for cut in islice(_outside_quotes(_GOAL_ENDS, text), _LEADS_TRIED):
+        rest = text[cut.end() :]
+        if _CITED.search(rest) and not _NOT_ASSERTED.search(_own_words(rest)):
+            return rest
+    return text
+
+
+def _without_pointers(text: str) -> tuple[str, str]:
+    """A step without sentences at its ends that say no more than where something stands; and those.
+
+    >>> _without_pointers("Passage 9 is clear on this point. Ana Vorr was born in Oru.")
+    ('Ana Vorr was born in Oru.', 'Passage 9 is clear on this point. ')
+    >>> _without_pointers("Ana Vorr was born in Oru. I have this from Passage 9.")
+    ('Ana Vorr was born in Oru.', 'I have this from Passage 9.')
+    """
+    found = ""
+    lead = _POINTER.match(text)
+    if lead is not None and _points(lead[0]) and len(text[lead.end() :].split()) >= _SHORTEST_CLAIM:
+        found, text = lead[0], text[lead.end() :]
+    tail = max(text.rfind(". ", 0, -1), text.rfind(".” ", 0, -1) + 1, text.rfind(".) ", 0, -1))
+    last = text[tail + 2 :]
+    if tail > 0 and len(last) <= _LONGEST_POINTER and _CITED.search(last) and _points(last):
+        found, text = found + last, text[: tail + 1]
+    return text, found
+
+
+def _points(sentence: str) -> bool:
+    """Whether a sentence names nothing but passages and steps, and denies nothing."""
+    named = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
+    if named == sentence.strip(" .:()") and len(named.split()) < _SHORTEST_CLAIM:
+        return False
+    return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", named)) and not _denies(sentence)
 
 
 def _own_words(text: str) -> str:
@@ -167,10 +292,23 @@ def _unframed(text: str) -> str:
     ('Oru is a town.', 'Oru is old')
     """
     for pattern in (_LEAD, _FRAME, _SUFFIX):
-        bare = pattern.sub("", text, count=1)
-        if bare != text and len(bare.split()) >= _SHORTEST_CLAIM:
+        found = pattern.search(text)
+        bare = text[: found.start()] + text[found.end() :] if found else text
+        if found is None or len(bare.split()) < _SHORTEST_CLAIM:
+            continue
+        if pattern is _SUFFIX or not _names_something(found[0]):
             return bare
     return text
+
+
+def _names_something(frame: str) -> bool:
+    """Whether a name or number stands before the passage that a frame cites.
+
+    >>> _names_something("Ana is 40, and it is Passage 1 that"), _names_something("In Passage 1,")
+    (True, False)
+    """
+    before = _STEP_LIST.sub("", frame[: _CITED.search(frame).start()])  # type: ignore[union-attr]
+    return bool(re.search(r"[A-Z\d]", re.sub(r"\bI\b|^\W*\w", "", before)))
 
 
 @lru_cache(maxsize=32768)
@@ -195,8 +333,17 @@ def has_value(page: Passage, value: str) -> bool:
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
     """
+    date = as_date(value)
+    if date and date.month:
+        given = dates_in(read(page).clean)
+        return any(found.year and found.agrees(date) for found in given)
     whole = first_mention(read(page), value) is not None
-    return whole or _squeezed(value) in _squeezed(f"{page.title} {page.text}")
+    return whole or _squeezed(value) in _letters_of(page)
+
+
+@lru_cache(maxsize=4096)
+def _letters_of(page: Passage) -> str:
+    return _squeezed(f"{page.title} {page.text}")
 
 
 @lru_cache(maxsize=4096)

@@ -1,41 +1,95 @@
 """How a finding of the checker is worded: diagnosis (why, and where the text says so) and guidance.
 
-The wordings stand in ``vocabulary/verdicts.yaml``; which one is taken depends on the step's words,
-so that equal steps get equal verdicts and a dataset is not written in one tone.
+The wordings are a grammar of parts, ``vocabulary/verdicts.yaml``; which ones are taken depends on
+the step's words, so that equal steps get equal verdicts and a dataset is not written in one tone.
 """
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
 from typing import Any
 
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import asked_of, fill, is_free, pick, state
+from safe_stepwise.checking.statements import asked_of, fill, is_free, noun_of, pick, state
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage
 
-_FIELD = re.compile(r"{(\w+)}")
+_PLACE = re.compile(r"{(\w+)}(\.?)")
+_EITHER = re.compile(r"\[([^]]*)\]")
+LONGEST_QUOTE = 200
+"""Characters of a sentence that a diagnosis may quote where we have words of our own for it."""
 
 
-def word(part: str, code: str, text: str, **values: Any) -> str:
-    """One wording of ``diagnosis`` or ``guidance``; those with a value that is None are not taken.
+def word(part: str, code: str, text: str, *, unseen: bool = False, **values: Any) -> str:
+    """One wording of ``diagnosis`` or ``guidance``; parts with a value that is None are not taken.
 
     >>> word("guidance", "conclude", "a step", steps="Step 1")
-    'Draw the conclusion that follows from Step 1.'
+    'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
-    given = {name: value for name, value in values.items() if value is not None}
-    every = load("verdicts")[part][code]
-    options = [option for option in every if given.keys() >= set(_FIELD.findall(option))]
-    return fill(pick(options, choice_for(text, part)), **given)
+    given = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
+    for slot, options in grammar(part, code, unseen).items():
+        fitting = [option for option, fields in options if fields <= given.keys()]
+        drawn = _placed(pick(fitting, choice_for(text, f"{part} {slot}")), given)
+        given |= {slot: drawn, slot.capitalize(): _capital(drawn)}
+    return given["join"]
 
 
-def choice_for(*parts: str) -> int:
-    """A number that depends on some texts alone.
+@cache
+def grammar(
+    part: str, code: str, unseen: bool = False
+) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
+    """The options of each kind of part, with the values they need; last ``join``, the whole text.
 
-    >>> choice_for("a") == choice_for("a") != choice_for("b")
-    True
+    >>> list(grammar("diagnosis", "contradicted"))
+    ['finding', 'reason', 'join']
     """
-    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big")
+    half, verdicts = "unseen" if unseen else "seen", load("verdicts")
+    kinds = dict(verdicts[part][code])
+    whole = kinds.pop("whole", [])
+    kinds["join"] = [verdicts["joins"][next(iter(kinds))], whole]
+    return {
+        kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, half))
+        for kind, tree in kinds.items()
+    }
+
+
+def _options(tree: Any, half: str) -> Iterator[str]:
+    """The wordings of a half of the vocabulary: of a text each choice, of lists what they hold."""
+    if isinstance(tree, Mapping):
+        yield from _options(tree[half], half)
+    elif isinstance(tree, str):
+        pieces = _EITHER.split(tree)
+        choices = [p.split("|") if n % 2 else [p] for n, p in enumerate(pieces)]
+        yield from map("".join, product(*choices))
+    else:
+        for branch in tree:
+            yield from _options(branch, half)
+
+
+def _placed(wording: str, given: Mapping[str, str]) -> str:
+    """A wording with its values, which are not looked into: a brace of theirs stays one.
+
+    >>> _placed("It is {what}. {More}.", {"what": "Ors Velt Jr.", "More": "So it {is}"})
+    'It is Ors Velt Jr. So it {is}.'
+    """
+
+    def value(place: re.Match[str]) -> str:
+        name, stop = place.groups()
+        return given[name] + ("" if given[name].endswith((".", "!", "?")) else stop)
+
+    return _PLACE.sub(value, wording)
+
+
+def _capital(clause: str) -> str:
+    """A clause as it stands at the head of a sentence.
+
+    >>> _capital("the step repeats it"), _capital("iPod Touch was made by Apple")
+    ('The step repeats it', 'iPod Touch was made by Apple')
+    """
+    first = clause.split(maxsplit=1)[0] if clause else ""
+    return clause if first[1:] != first[1:].lower() else clause[:1].upper() + clause[1:]
 
 
 def sought(item: Item, passages: Sequence[Passage]) -> str:
@@ -46,7 +100,7 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
     if is_free(triple):
         return asked_of(item.triples).strip(" ?") + "?"
     known = load("statements")["sought"].get(triple.relation)
-    return fill(known or f"the {triple.relation} of {{h}}", h=triple.head)
+    return fill(known or f"{noun_of(triple.relation)} of {{h}}", h=triple.head)
 
 
 def searched_for(item: Item, passages: Sequence[Passage]) -> str:
@@ -62,26 +116,54 @@ def searched_for(item: Item, passages: Sequence[Passage]) -> str:
 def missing(item: Item, passages: Sequence[Passage]) -> str:
     """`sought` as it stands inside a sentence."""
     if item.sentence is not None:
-        return f"what the passages say about “{sought(item, passages)}”"
+        return f"the key fact about “{sought(item, passages)}”"
     if is_free(item.triples[0]):
         return f"the answer to “{sought(item, passages)}”"
     return sought(item, passages)
 
 
-def said(item: Item, passages: Sequence[Passage]) -> str:
+def said(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
     """What a passage says of an item: our statement of it, or its own sentence."""
     if item.sentence is not None:
-        sentence = " ".join(item.quoted(passages).split())
-        return f"“{sentence.rstrip('.')}”"
-    return state(item.triples, 0)
+        return _in_quotes(item.quoted(passages))
+    return state(item.triples, choice)
 
 
-def guide_to(item: Item, passages: Sequence[Passage], text: str, *, again: bool = False) -> str:
-    """The action that an item asks for; ``again`` after a step that got it wrong."""
-    codes = ("find", "instead")
+def quoted(item: Item, passages: Sequence[Passage]) -> str | None:
+    """The passage's own sentence for an item, where one is known to give the value."""
     if item.sentence is not None:
+        return said(item, passages)
+    triple, page = item.triples[0], item.page(passages)
+    if triple.sentence is None or triple.sentence >= len(page.sentences):
+        return None
+    sentence = page.sentences[triple.sentence]
+    fits = len(sentence) <= LONGEST_QUOTE and triple.tail in sentence
+    return _in_quotes(sentence) if fits else None
+
+
+def _in_quotes(sentence: str) -> str:
+    return f"“{' '.join(sentence.split()).rstrip('.')}”"
+
+
+def guide_to(
+    item: Item,
+    passages: Sequence[Passage],
+    text: str,
+    *,
+    again: bool = False,
+    unnamed: bool = False,
+    unseen: bool = False,
+) -> str:
+    """The action that an item asks for; ``again`` after a step that got it wrong.
+
+    ``unnamed``: without the title of the passage that tells what is asked for.
+    """
+    codes = ("find", "instead")
+    if unnamed:
+        codes = ("read_unnamed", "read_unnamed")
+    elif item.sentence is not None:
         codes = ("read", "read_instead")
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
     what = sought(item, passages)
-    return word("guidance", codes[again], text, what=what, passage=item.passage)
+    return word("guidance", codes[again], text, unseen=unseen, what=what, passage=item.passage)

@@ -1,6 +1,7 @@
 """The steps that carry out a plan, in our own words: one a plan item, then the final answer.
 
-Wording varies with the question and a seed.
+What a step says comes from the plan, how it is put from `phrases`, drawn by question and seed: a
+fact in words of ours or in its passage's own.
 """
 
 from __future__ import annotations
@@ -11,26 +12,34 @@ from typing import Protocol
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import lifespan, span_of
+from safe_stepwise.checking.phrases import choice_for, phrase
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.wordings import choice_for
+from safe_stepwise.checking.statements import steps_named
+from safe_stepwise.checking.wordings import missing
 from safe_stepwise.graphs.comparisons import Side, compare
-from safe_stepwise.records import Step
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import normal_name, without_qualifier
+from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
-_WORDINGS_TRIED = 6
+_WORDINGS_TRIED = 8
+_QUOTED_TWICE_IN = 7
+"""Of so many facts that have words of ours, two are quoted instead; of free hops all but two."""
 
 
 class Checks(Protocol):
     """What writing asks of a `checking.checker.Checker`."""
 
     claims: Claims
+    unseen: bool
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
-    writer = _Writer(checker.claims, seed)
+    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", unseen=checker.unseen)
     steps: list[Step] = []
     for item in writer.plan.items:
         steps.append(_fitting(writer, checker, steps, item))
@@ -38,11 +47,12 @@ def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
 
-def _fitting(writer: _Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
+def _fitting(writer: Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
     """The first wording that passes; the last one tried where none does."""
     step = Step(1, "", item.kind)
     for attempt in range(_WORDINGS_TRIED):
-        step = Step(len(steps) + 1, _plain(writer.write(item, attempt)), item.kind)
+        text = writer.write(item, len(steps) + 1, str(attempt))
+        step = Step(len(steps) + 1, _plain(text), item.kind)
         if checker.passes(steps, step):
             break
     return step
@@ -52,81 +62,126 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-class _Writer:
-    """Words for the items of one plan; ``choice`` varies them."""
+class Writer:
+    """Words for the items of one plan, right or wrong; ``seed`` varies them."""
 
-    def __init__(self, claims: Claims, seed: int) -> None:
+    def __init__(self, claims: Claims, seed: str, *, unseen: bool = False) -> None:
         self.claims, self.plan, self.question = claims, claims.plan, claims.question
-        self.choice = choice_for(str(seed), claims.question.id)
+        self.seed, self.unseen = seed, unseen
 
-    def write(self, item: Item, attempt: int) -> str:
-        choice = self.choice + attempt + self.plan.items.index(item)
+    def write(self, item: Item, position: int, seed: str = "") -> str:
+        """The text of the step that carries out an item, as the step of that number (from 1)."""
+        seed = f"{seed} {self.plan.items.index(item)}"
         if item.triples:
-            return self._fact(item, choice)
-        steps = [use + 1 for use in item.uses]
+            return self.fact(item, position, seed)
+        steps = steps_named([use + 1 for use in item.uses])
         if item.derivation == "life span":
             span = span_of(self.plan, item)
-            return statements.lived(steps, span.head, span.years, choice)
+            return self.put("lifespan", seed, steps=steps, h=span.head, t=span.years)
         if self.plan.kind == "sequential":
-            return self._conclusion(choice)
-        return self._comparison(item, steps, choice)
+            facts = steps_named([n + 1 for n in self.plan.facts])
+            return self.put("conclusion", seed, steps=facts, answer=self.question.answer)
+        return self.comparison(item, self.question.answer, seed)
 
-    def _fact(self, item: Item, choice: int) -> str:
+    def put(self, kind: str, seed: str, **values: object) -> str:
+        """A wording of a kind of step."""
+        if "answer" in values:
+            values["answer"] = str(values["answer"]).removesuffix(".")
+        return phrase(kind, f"{self.seed} {seed}", unseen=self.unseen, **values)
+
+    # ------------------------------------------------------------------------------------- facts
+
+    def fact(self, item: Item, position: int, seed: str) -> str:
+        """A fact of the plan as it is told at a position."""
         assert item.passage is not None
-        if item.sentence is not None:
-            page = item.page(self.question.passages)
-            needed = self.claims.value_of(item)
-            return statements.quote(page, item.passage, item.sentence, needed, choice)
-        claim = statements.state(item.triples, choice // 3)
-        return statements.cite(self._referring(item, claim), item.passage, choice)
+        told = self.said(item, seed)
+        if "claim" in told:
+            return self.claim(told["claim"], item.passage, item, position, seed)
+        page = item.page(self.question.passages)
+        return self.quotation(told["sentence"], page, item.passage, item, position, seed)
 
-    def _referring(self, item: Item, claim: str) -> str:
-        """The claim with the steps noted behind the names that come from them."""
-        for use in item.uses:
-            found = {t.tail for t in self.plan.items[use].triples}
-            for triple in item.triples:
-                name = triple.head
-                if name in claim and (name in found or len(item.uses) == 1):
-                    at = claim.index(name) + len(name)
-                    if claim[at:].startswith((" (from", "’", "'")):
-                        continue
-                    claim = f"{claim[:at]} (from Step {use + 1}){claim[at:]}"
-                    break
-        return claim
+    def said(self, item: Item, seed: str) -> dict[str, str]:
+        """What a fact says: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
+        place = self.claims.place_of(item)
+        twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
+        own = item.sentence is None and twice == statements.is_free(item.triples[0])
+        if place is None or own:
+            choice = choice_for(self.seed, seed, "claim")
+            return {"claim": statements.state(item.triples, choice)}
+        page = item.page(self.question.passages)
+        return {"sentence": statements.told(page, place, self.claims.value_of(item))}
 
-    def _conclusion(self, choice: int) -> str:
-        facts = [n + 1 for n in self.plan.facts]
-        chain = self._chain()
-        if chain and choice % 3 == 0:
-            return f"Combining {statements.steps_named(facts)}, {chain} is {self.question.answer}."
-        return statements.conclude(facts, self.question.answer, choice)
+    def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:
+        """A clause as a step that reads it in a passage, where the plan has an item to find."""
+        around = self.around(item, number, position, seed)
+        return self.put("fact", seed, claim=claim.removesuffix("."), **around)
 
-    def _chain(self) -> str:
-        """The chain as one noun phrase ("the spouse of the director of X"), where it is one."""
-        triples = [self.plan.items[n].triples[0] for n in self.plan.facts]
-        if not all(statements.is_noun(triple.relation) for triple in triples):
-            return ""
-        joints = [*(t.head for t in triples[1:]), self.question.answer]
-        ends = zip(triples, joints, strict=True)
-        if not all(self.claims.graph.same(triple.tail, joint) for triple, joint in ends):
-            return ""
-        phrase = triples[0].head
-        for triple in triples:
-            phrase = f"the {triple.relation} of {phrase}"
-        return phrase
+    def quotation(
+        self, told: str, page: Passage, number: int, item: Item, position: int, seed: str
+    ) -> str:
+        """A page's sentence as a step that quotes it, where the plan has an item to find."""
+        around = self.around(item, number, position, seed)
+        if statements.names_subject(page, told):
+            return self.put("quotation", seed, sentence=told, **around)
+        title = without_qualifier(page.title)
+        return self.put("quotation_about", seed, sentence=told, title=title, **around)
 
-    def _comparison(self, item: Item, steps: Sequence[int], choice: int) -> str:
-        plan, answer = self.plan, self.question.answer
-        values = [self._compared(side, n) for side, n in zip(plan.sides, steps[-2:], strict=False)]
-        if plan.operation is None or len(plan.sides) != 2 or len(values) != 2:
-            return statements.compared("open", steps, (), answer, choice)
-        outcome: str = plan.operation
+    def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
+        """What may stand around a fact: what is sought, a step before, a passage that is silent."""
+        return {
+            "n": number,
+            "k": position - 1 or None,
+            "m": self._silent(item, number, seed),
+            "what": missing(item, self.question.passages),
+        }
+
+    def _silent(self, item: Item, number: int, seed: str) -> int | None:
+        """A passage without anything of a fact."""
+        pages = self.question.passages
+        start = choice_for(self.seed, seed, "silent")
+        for step in range(len(pages)):
+            other = (start + step) % len(pages) + 1
+            text = read(pages[other - 1])
+            free = other != number and not pages[other - 1].is_gold
+            if free and all(first_mention(text, name) is None for name in item.ends):
+                return other
+        return None
+
+    # ------------------------------------------------------------------------------- comparisons
+
+    def comparison(self, item: Item, answer: str, seed: str) -> str:
+        """What comes of a comparison, with what is compared: of its answer, or of a wrong one."""
+        uses = [use + 1 for use in item.uses][-2:]
+        steps = steps_named([use + 1 for use in item.uses])
+        told = {"steps": steps, "answer": answer}
+        sides, operation = self.plan.sides, self.plan.operation
+        if operation is None or len(sides) != 2 or len(uses) != 2:
+            subjects = [f"{self._subject(use - 1)} (Step {use})" for use in uses]
+            if len(subjects) == 2 and subjects[0] != subjects[1]:
+                return self.put("comparison_open", seed, **told, a=subjects[0], b=subjects[1])
+            return self.put("comparison", seed, **told)
+        values = [self._compared(side, n) for side, n in zip(sides, uses, strict=True)]
+        outcome: str = operation
         if outcome == "same" and answer.lower() == "no":
             outcome = "different"
-        elif outcome in ("earliest", "latest", "longest", "most", "fewest"):
-            first = compare(plan.operation, plan.sides) == plan.sides[0].entity
-            values = values if first else values[::-1]
-        return statements.compared(outcome, steps, values, answer, choice)
+        elif outcome not in ("same", "different") and self._is_second(answer):
+            values.reverse()
+        said = self.put(f"outcome_{outcome}", seed, a=values[0], b=values[1])
+        return self.put("comparison", seed, **told, outcome=said)
+
+    def _is_second(self, answer: str) -> bool:
+        """Whether an answer means the second of two sides."""
+        sides, right = self.plan.sides, normal_name(answer) == normal_name(self.question.answer)
+        assert self.plan.operation is not None
+        won = compare(self.plan.operation, sides) if right else answer
+        return normal_name(won or "") == normal_name(sides[1].entity)
+
+    def _subject(self, place: int) -> str:
+        """What a fact of the plan is about."""
+        item = self.plan.items[place]
+        if item.sentence is None and item.triples:
+            return without_qualifier(item.triples[0].head)
+        return without_qualifier(item.page(self.question.passages).title)
 
     def _compared(self, side: Side, step: int) -> str:
         if side.since:

@@ -20,6 +20,7 @@ from random import Random
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.inference import span_of
+from safe_stepwise.checking.phrases import phrase
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
@@ -70,7 +71,7 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
         raise EngineError("the symbolic verifier has no step to judge")
     checker, step = checker_of(scene.question), scene.step
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
-    guidance = checker.guidance(checker.established(scene.previous), step.text)
+    guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
     verdict = _found(scene, checker, step, may_search) or Feedback(
         CORRECT, "Nothing was found that speaks against it.", guidance
     )
@@ -171,17 +172,16 @@ class _Writer:
         other = self.other_answer()
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {other}", place)
-        item, choice = self.items[place], self.chance.randrange(12)
-        steps = [self.done.get(n, n + 1) for n in item.uses]
+        item, seed = self.items[place], str(self.chance.randrange(100))
         if item.triples:
-            text = self._misread(item, place, choice)
-        elif item.derivation == "life span":
+            return self._step(self._misread(item, place, seed), place)
+        steps = statements.steps_named([self.done.get(n, n + 1) for n in item.uses])
+        if item.derivation == "life span":
             span = span_of(self.checker.plan, item)
-            text = statements.lived(steps, span.head, span.years + 9, choice)
-        elif self.checker.plan.kind == "sequential":
-            text = statements.conclude(steps, other, choice)
+            text = phrase("lifespan", seed, steps=steps, h=span.head, t=span.years + 9)
         else:
-            text = statements.compared("open", steps, (), other, choice)
+            chain = self.checker.plan.kind == "sequential"
+            text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=other)
         return self._step(text, place)
 
     def skipping(self, place: int) -> Step:
@@ -206,14 +206,13 @@ class _Writer:
                     return name
         return _another(self.question, answer, Random(self.question.id))
 
-    def _misread(self, item: Item, place: int, choice: int) -> str:
+    def _misread(self, item: Item, place: int, seed: str) -> str:
         value = self.checker.claims.value_of(item)
         other = _another(self.question, value, self.chance)
         if item.sentence is not None:
             return self.ideal[place].text.replace(value, other)
-        assert item.passage is not None
-        triples = [replace(t, tail=other) for t in item.triples]
-        return statements.cite(statements.state(triples, choice // 3), item.passage, choice)
+        claim = statements.state([replace(t, tail=other) for t in item.triples], int(seed))
+        return phrase("fact", seed, n=item.passage, claim=claim)
 
     def _skipped(self, place: int) -> int | None:
         facts = self.checker.plan.facts

@@ -28,6 +28,14 @@ Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
 """Where a row of `VERIFIER_STEPS` comes from; stored as its place in this."""
 
+Wording = Literal["seen", "unseen"]
+SEEN, UNSEEN = WORDINGS = get_args(Wording)
+"""Whether a row of `TRAIN` has a step that is worded so; stored as its place in this."""
+
+Audited = Literal["labels", "steps"]
+LABELS, _ = AUDITED = get_args(Audited)
+"""What people judge in an audit: labels of questions, or rows of `STEPS`."""
+
 README = "README.md"
 LOCK = "release.lock.json"
 STATISTICS = "statistics"

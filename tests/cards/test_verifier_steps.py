@@ -34,6 +34,18 @@ def example(error_type: str, origin: str) -> dict[str, Any]:
     }
 
 
+def probe(score: float | None) -> dict[str, Any]:
+    return {
+        "name": "step alone",
+        "measure": "accuracy",
+        "aim": 0.5,
+        "rows": 331,
+        "score": score,
+        "majority": 0.305,
+        "recall": {} if score is None else {"Off-topic": 0.17, "Correct": 0.81},
+    }
+
+
 def statistics(**changes: Any) -> dict[str, Any]:
     return {
         "version": "v0.3.0",
@@ -41,7 +53,13 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "teacher": "annotations",
         "simulated": False,
         "unverifiable": False,
-        "composition": {"rows": 330, "questions": 77, "ideal": 0.31, "refined": 0},
+        "composition": {
+            "rows": 330,
+            "questions": 77,
+            "ideal": 0.31,
+            "refined": 0,
+            "rows_per_question": 9,
+        },
         "test_share": 0.1,
         "pool": None,
         "refined": None,
@@ -65,10 +83,36 @@ def statistics(**changes: Any) -> dict[str, Any]:
             "1": {"ideal": 50, "injected": 100, "refined": 0},
             "2": {"ideal": 51, "injected": 130, "refined": 0},
         },
+        "contexts": {"original": 300, "altered": 21, "borrowed": 10},
+        "per_question": {"mean": 4.3, "most": 7},
+        "wordings": {
+            "steps": {"seen": 19, "unseen": 12},
+            "missing_evidence": {"seen": 1, "unseen": 1},
+        },
+        "variety": {
+            "Off-topic": {
+                "rows": 23,
+                "steps": 17,
+                "commonest_step": 0.087,
+                "diagnoses": 21,
+                "commonest_diagnosis": 0.043,
+            },
+            "Wrong Conclusion": {
+                "rows": 23,
+                "steps": 0,
+                "commonest_step": None,
+                "diagnoses": 22,
+                "commonest_diagnosis": 0.052,
+            },
+        },
+        "most_alike": 0.02,
+        "common_diagnoses": {"skeletons": 20, "share": 0.123},
+        "probes": [probe(0.449), {**probe(0.3), "name": "evidence types", "aim": 0.4}],
         "missing_evidence": {"train": 41, "test": 2},
         "trajectories": {"musique": {"questions": 99, "passing": 88}},
         "refused": {"": {"no path": 11}, "Off-topic": {"another | error": 1_234}},
         "kept_out": {"musique": {"questions": 13, "rows": 456}},
+        "overlap": {"steps": 0, "missing_evidence": 0},
         "shortfalls": {"musique": {"Logical Fallacy": 9}},
         "groups": {"groups": 60, "largest": 4},
         "lengths": {"method": "bytes", "tokenizer": None, "max_length": 8192, "longest": 7_777},
@@ -128,7 +172,8 @@ def test_every_figure_is_the_runs() -> None:
     assert "| ideal | no path | 11 |" in text
     assert "| Off-topic | another \\| error | 1,234 |" in text
     assert "musique 13 questions with 456 rows" in text
-    assert "Fewer than wanted of musique, with others in their place: Logical Fallacy 9." in text
+    assert "Fewer than wanted of musique, with others in their place (at most 9 rows" in text
+    assert "of a question): Logical Fallacy 9." in text
     assert "60 groups, the largest of 4 questions" in text
     assert "43 steps from questions with one gold passage removed" in text
     assert "12" * 32 in text
@@ -136,6 +181,37 @@ def test_every_figure_is_the_runs() -> None:
     assert "@article{someone2020," in text
     assert "imulated" not in text
     assert "ynthetic" not in text
+
+
+def test_it_says_what_can_be_labelled_without_passages() -> None:
+    text = readme()
+    assert "| step alone | 331 | accuracy | 0.449 | 0.305 | 0.50 |" in text
+    assert "No probe is above its aim; what they reach" in text
+    assert "step alone: Off-topic 0.17, Correct 0.81" in text
+    text = readme(probes=[probe(0.501), probe(None)])
+    assert "**Above its aim: step alone.** So part of these labels" in text
+    assert "| step alone | 331 | accuracy | too few rows | 0.305 | 0.50 |" in text
+    assert "There are too few rows to tell." in readme(probes=[probe(None)])
+
+
+def test_it_says_how_differently_it_is_worded() -> None:
+    text = readme()
+    assert "| Off-topic | 23 | 17 | 8.7% | 21 | 4.3% |" in text
+    assert "| Wrong Conclusion | 23 | 0 | - | 22 | 5.2% |" in text
+    assert "more than\n2% of a type" in text
+    assert "The 20 commonest skeletons make up 12.3% of all diagnoses" in text
+    assert "4.3 rows on average and 7 at most (the build allows 9)" in text
+    assert "Of the test rows 12 are worded as no row of `train` is, 19 as" in text
+    assert "stands verbatim" not in text
+    text = readme(overlap={"steps": 5, "missing_evidence": 3}, rows=325)
+    assert "(final answers aside): 5 rows, and 3 of `missing_evidence`. So there are 325" in text
+
+
+def test_it_says_that_passages_were_changed() -> None:
+    text = readme()
+    assert "**The passages of 31 rows are not the benchmark's.** In 21 one" in text
+    none = {"original": 331, "altered": 0, "borrowed": 0}
+    assert "are not the benchmark's" not in readme(contexts=none)
 
 
 def test_changed_statistics_change_the_card() -> None:

@@ -20,7 +20,10 @@ KINDS: dict[str, StepKind] = {
 
 @dataclass(frozen=True)
 class PlausibleMaker:
-    """Its steps say what they should of the path they are made from; every third lacks a type."""
+    """Its steps say what they should of the path they are made from; every third lacks a type.
+
+    No two questions have an erroneous or logical step in common, but for those that are `alike`.
+    """
 
     name: str = "plausible"
     identity: str = "plausible 1"
@@ -28,6 +31,9 @@ class PlausibleMaker:
     own_processes: bool = True
     pause: float = 0.0
     broken: str = ""
+    held_back: None = None
+    alike: str = ""
+    """A type whose steps are the same in every question."""
 
     def check(self) -> None:
         pass
@@ -66,7 +72,8 @@ class PlausibleMaker:
                     )
                     continue
                 kind = KINDS[entry.category]
-                text = f"{entry.name} about {question.question[:20]} <{n}> | `x`"
+                text = f"{entry.name} about {question.id} <{n}> | `x`"
+                text = "So it   goes." if entry.name == self.alike else text
                 step = Step(n + 1, f"####ANSWER: not {n}" if last else text, kind)
                 said = Feedback(entry.name, f"Wrong: {entry.name}.", f"Do step {n + 1} again.")
                 rows.append(self.row(question, steps, n, step, said, "injected"))
@@ -89,6 +96,6 @@ def ideal_steps(question: Question, label: Label) -> tuple[Step, ...]:
              "Attribution")
         for n, t in enumerate(label.reasoning_path, 1)
     ]  # fmt: skip
-    steps.append(Step(len(steps) + 1, "Put together, that settles it.", "Logical"))
+    steps.append(Step(len(steps) + 1, f"Put together, that settles {question.id}.", "Logical"))
     steps.append(Step(len(steps) + 1, f"####ANSWER: {question.answer}", "Final Answer"))
     return tuple(steps)

@@ -155,8 +155,8 @@ def scores(text: str) -> None:
 
 
 def wordings(text: str) -> None:
-    statements.quote(page(text), 1, 0, "Oru", 0)
-    statements.quote(BORN, 2, 0, text, 0)
+    statements.told(page(text), 0, "Oru")
+    statements.told(BORN, 0, text)
 
 
 READERS: dict[str, Callable[[str], object]] = {

@@ -21,11 +21,15 @@ from builders.steps.refined import line_of, read_refined
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import build as building
+from cards.audit import Audit
+from cards.cards import noise_labels
+from evaluators.audit.release import read_scores
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Step
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.terminal import printable
 from scripts import (
+    audit_labels,
     build_verified,
     build_verifier_steps,
     compare_derivations,
@@ -35,6 +39,8 @@ from scripts import (
     measure_checker,
     view_traces,
 )
+from tests.cards.test_cards import INFO, statistics
+from tests.evaluators.audit.made import exported, said
 from tests.makers.damage import BYTES, TEXT, Damage, lines
 
 SOME = dict([*TEXT.items()][::5])
@@ -262,6 +268,23 @@ def test_what_the_page_of_traces_shows(name: str, built: Path, tmp_path: Path) -
     folder = tmp_path / "results"
     shutil.copytree(built / "results", folder)
     damaged(folder / name, TEXT, lambda: outcome(view_traces.main, [str(folder)], [name]))
+
+
+def test_what_people_judged(tmp_path: Path) -> None:
+    judged = [said(f"q{n}", who, label="right") for n in range(2) for who in ("ann", "bob")]
+    file, output = exported(tmp_path / "ann.jsonl", judged), tmp_path / "scores.json"
+    options = ["score", str(file), "--output", str(output)]
+    damaged(file, TEXT, lambda: outcome(audit_labels.main, options, [file.name]))
+    audit_labels.main(options)
+
+    def told() -> str:
+        def card(_: Sequence[str]) -> None:
+            found = Audit(output.name, "", read_scores(output, "labels"))
+            assert noise_labels([statistics()], INFO, audit=found)
+
+        return outcome(card, [], [output.name])
+
+    damaged(output, TEXT, told)
 
 
 def test_a_corpus(built: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.composition import Composition
+from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
@@ -158,6 +158,19 @@ def test_the_papers_composition_is_a_manifest() -> None:
             "musique": (2_976, 1_438),
         },
     )
+
+
+def test_a_manifest_may_cap_the_rows_of_a_question(manifest: Path) -> None:
+    steps = read_manifest(manifest, KNOWN).verifier_steps
+    assert steps is not None
+    assert Composition(**steps.composition).rows_per_question == ROWS_PER_QUESTION
+    manifest.write_text(MANIFEST.replace("refined: 0", "refined: 0\n  rows_per_question: 3"))
+    steps = read_manifest(manifest, KNOWN).verifier_steps
+    assert steps is not None
+    assert Composition(**steps.composition).rows_per_question == 3
+    manifest.write_text(MANIFEST.replace("refined: 0", "refined: 0\n  rows_per_question: 2"))
+    with pytest.raises(UserError, match="20 questions with at most 2 rows each are too few"):
+        read_manifest(manifest, KNOWN)
 
 
 def test_the_demo_has_steps() -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from builders.steps.injection import inject
+from builders.steps.contexts import Source
+from builders.steps.making import inject
+from builders.steps.proposals import Injector
 from builders.steps.rows import StepRow
-from safe_stepwise.checking.checker import Checker
+from builders.steps.trajectories import checked
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import format_step
 
 Pair = tuple[Question, Label]
+SEEDS = 6
+"""Draws of errors, of which each gives one of a type at one of the positions."""
 Reply = Callable[["Asked"], str]
 
 
@@ -56,14 +60,22 @@ class Truth:
     ) -> None:
         self.trajectory, self.injected = trajectory, injected
         self.steps: dict[str, tuple[Step, ...]] = {}
+        self.verdicts: dict[str, tuple[Feedback, ...]] = {}
         self.errors: dict[tuple[str, str, int], StepRow] = {}
         for question, label in asked_of:
-            checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-            steps = write_trajectory(checker, 0)
+            source = Source.of(question, label)
+            steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
-            for row in inject(checker, steps, 0, "truth")[0]:
+            self.verdicts[question.question] = checked(source.checker, steps)
+            for seed in range(SEEDS):
+                self._learn(question, inject(Injector(source, seed), steps, "truth")[0])
+
+    def _learn(self, question: Question, rows: Iterable[StepRow]) -> None:
+        for row in rows:
+            # A model is asked of the question as it is, never with other passages.
+            if row.question == question:
                 key = (question.question, row.feedback.error_type, row.step.number)
-                self.errors[key] = row
+                self.errors.setdefault(key, row)
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         asked = Asked(body)
@@ -72,7 +84,8 @@ class Truth:
         return self.trajectory(asked) if self.trajectory else self.ideal(asked)
 
     def ideal(self, asked: Asked) -> str:
-        steps = [format_step(step) for step in self.steps[asked.question]]
+        told = zip(self.steps[asked.question], self.verdicts[asked.question], strict=True)
+        steps = [remarked(format_step(s), v.diagnosis, v.guidance) for s, v in told]
         return json.dumps({"plan": ["1: Find what is asked."], "steps": steps})
 
     def error(self, asked: Asked) -> str:
@@ -89,8 +102,13 @@ def careless() -> Truth:
 
 def _step_and_answer(asked: Asked) -> str:
     answer = json.loads(asked.found(r"^Answer: (.*)$"))
-    steps = ["Step 1: According to Passage 1, it rains. (Attribution)"]
-    steps += [f"Step 2: ####ANSWER: {answer} (Final Answer)"]
+    first = "Step 1: According to Passage 1, it rains. (Attribution)"
+    steps = [
+        remarked(first, "Passage 1 says that it rains.", "Submit what follows from that."),
+        remarked(
+            f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."
+        ),
+    ]
     return json.dumps({"plan": ["1: Find it."], "steps": steps})
 
 
@@ -101,4 +119,8 @@ def _any_error(asked: Asked) -> str:
 
 
 def said(step: object, diagnosis: str = "It is wrong.", guidance: str = "Read it again.") -> str:
-    return json.dumps({"step": step, "diagnosis": diagnosis, "guidance": guidance})
+    return json.dumps(remarked(step, diagnosis, guidance))
+
+
+def remarked(step: object, diagnosis: str, guidance: str) -> dict[str, object]:
+    return {"step": step, "diagnosis": diagnosis, "guidance": guidance}

@@ -22,6 +22,7 @@ from builders.steps import leakage
 from builders.steps.build import build
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
+from builders.steps.skeletons import skeleton
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -93,7 +94,7 @@ def test_every_config_opens_with_its_columns(made: StepsBuild) -> None:
     assert load(made)["train"].features == step_features.step_features()
     assert " ".join(load(made)["train"].features) == (
         "id benchmark question_id question passages previous_steps current_step step_kind "
-        "error_type error_category diagnosis guidance query origin position teacher"
+        "error_type error_category diagnosis guidance query origin position teacher wording"
     )
 
 
@@ -181,6 +182,7 @@ def test_the_record_adds_up(made: StepsBuild, verified: Path) -> None:
     found = record(made)
     assert found["rows"] == sum(s["rows"] for s in found["splits"].values()) == 400
     assert sum(n for counts in found["positions"].values() for n in counts.values()) == 400
+    assert sum(found["contexts"].values()) == 400
     types = found["types"]["synthetic"].values()
     assert sum(n for splits in types for n in splits.values()) == 400
     trajectories = found["trajectories"]["synthetic"]
@@ -193,6 +195,77 @@ def test_the_record_adds_up(made: StepsBuild, verified: Path) -> None:
     assert counted == reasons
     assert {build["split"] for build in found["verified"]} == {"train", "validation"}
     assert found["lengths"]["method"] == "bytes"
+
+
+def test_rows_of_test_say_whether_their_wording_is_new(made: StepsBuild) -> None:
+    found = record(made)["wordings"]
+    for config in ("steps", "missing_evidence"):
+        opened = load(made, config)
+        names = opened["train"].features["wording"]
+        assert names.names == ["seen", "unseen"]
+        assert set(opened["train"]["wording"]) <= {0}
+        counts = Counter(names.int2str(number) for number in opened["test"]["wording"])
+        assert {name: counts[name] for name in names.names} == found[config]
+    known = {
+        skeleton(parse_step(text).text)
+        for config in ("steps", "missing_evidence")
+        for text in load(made, config)["train"]["current_step"]
+    }
+    for row in load(made)["test"]:
+        step = parse_step(row["current_step"])
+        if step.kind != "Final Answer":
+            assert (skeleton(step.text) not in known) == row["wording"]
+
+
+def test_steps_of_test_that_stand_in_train_are_taken_out(made: StepsBuild, tmp_path: Path) -> None:
+    plan = replace(made, output=tmp_path)
+    said: list[str] = []
+    build(plan, PlausibleMaker(alike="Redundancy"), card.files, said.append)
+    found, opened = record(plan), load(plan)
+    names = opened["train"].features["error_type"]
+    types = [names.int2str(number) for number in opened["test"]["error_type"]]
+    assert "Redundancy" not in types
+    assert "Off-topic" in types
+    assert found["overlap"]["steps"] > 0
+    assert found["rows"] == opened["train"].num_rows + len(types)
+    assert found["rows"] + found["overlap"]["steps"] == 400
+    assert found["splits"]["test"]["rows"] == len(types)
+    assert load(plan, "prompt_completion")["test"].num_rows == len(types)
+    train = {
+        " ".join(parse_step(t).text.casefold().split()) for t in opened["train"]["current_step"]
+    }
+    for text in opened["test"]["current_step"]:
+        step = parse_step(text)
+        same = " ".join(step.text.casefold().split()) in train
+        assert not same or step.kind == "Final Answer"
+    text = (plan.output / VERIFIER_STEPS / "README.md").read_text(encoding="utf-8")
+    assert f"(final answers aside): {found['overlap']['steps']} rows" in text
+    assert any("of the steps of Redundancy are worded alike" in line for line in said) == (
+        found["variety"]["Redundancy"]["rows"] >= 50
+    )
+
+
+def test_what_probes_reach_is_recorded_and_warned_of(made: StepsBuild, tmp_path: Path) -> None:
+    step, both, evidence = record(made)["probes"]
+    assert step["rows"] == both["rows"] == 400
+    # This maker's errors say what they are.
+    assert step["score"] > 0.9
+    assert evidence["score"] > 0.9
+    said: list[str] = []
+    plan = replace(made, output=tmp_path)
+    build(plan, PlausibleMaker(), card.files, said.append)
+    assert sum("can be labelled" in line for line in said) == 3
+    assert contents(tmp_path) == contents(made.output)
+
+
+def test_no_question_has_more_rows_than_it_may(made: StepsBuild, tmp_path: Path) -> None:
+    composition = Composition(300, 120, rows_per_question=3)
+    plan = replace(made, output=tmp_path, composition=composition)
+    build(plan, PlausibleMaker(), card.files)
+    counts = Counter(name for part in load(plan).values() for name in part["question_id"])
+    assert (len(counts), max(counts.values())) == (120, 3)
+    assert record(plan)["per_question"] == {"mean": 2.5, "most": 3}
+    assert record(plan)["composition"]["rows_per_question"] == 3
 
 
 # Same bytes
@@ -379,7 +452,7 @@ def test_labels_of_other_code_are_only_a_warning(
     said: list[str] = []
     plan = replace(made, verified=copy, output=tmp_path / "o", composition=Composition(50))
     build(plan, PlausibleMaker(), card.files, said.append)
-    assert len(said) == 1
+    assert [line for line in said if "other code" in line] == said[:1]
     assert "other code than this one made the labels of synthetic train" in said[0]
 
 

@@ -88,16 +88,22 @@ def test_rows_and_questions_are_exact_whatever_the_pool(data: st.DataObject) -> 
     rows = data.draw(st.integers(1, len(candidates)))
     wanted = data.draw(st.none() | st.integers(1, min(rows, questions)))
     ideal = data.draw(st.floats(0, 1))
+    most = data.draw(st.integers(1, 7))
+    rows_of = {
+        key: min(n, most)
+        for key, n in Counter((c.benchmark, c.question) for c in candidates).items()
+    }
     try:
-        chosen = choose(candidates, Composition(rows, wanted, ideal), seed=0)
+        composition = Composition(rows, wanted, ideal, rows_per_question=most)
+        chosen = choose(candidates, composition, seed=0)
     except UserError:  # few questions may hold fewer rows than wanted
-        assert wanted is not None
-        rows_of = Counter((c.benchmark, c.question) for c in candidates)
         shared = len({c.benchmark for c in candidates}) > 1
-        assert shared or sum(sorted(rows_of.values())[-wanted:]) < rows
+        some = wanted if wanted is not None else questions
+        assert (shared and wanted) or sum(sorted(rows_of.values())[-some:]) < rows
         return
     picked = [c for c in candidates if c.id in chosen.ids]
     assert len(picked) == rows
+    assert max(Counter((c.benchmark, c.question) for c in picked).values()) <= most
     if wanted is not None:
         assert len({(c.benchmark, c.question) for c in picked}) == wanted
 
@@ -142,12 +148,45 @@ def test_a_rare_type_is_fully_used() -> None:
 
 def test_too_few_rows_are_an_error_with_the_number() -> None:
     candidates = pool("a", 10)
-    with pytest.raises(UserError, match=rf"only {len(candidates)} could be made"):
-        choose(candidates, Composition(len(candidates) + 1), seed=0)
+    with pytest.raises(UserError, match=rf"only {len(candidates)} could be made; ask"):
+        choose(candidates, Composition(len(candidates) + 1, rows_per_question=50), seed=0)
     with pytest.raises(UserError, match="only 10 have a row"):
         choose(candidates, Composition(50, 11), seed=0)
     with pytest.raises(UserError, match=r"a: 50 rows are wanted of 1 questions, but only \d+"):
-        choose(candidates, Composition(50, 1), seed=0)
+        choose(candidates, Composition(50, 1, rows_per_question=50), seed=0)
+
+
+def test_no_question_has_more_rows_than_it_may() -> None:
+    candidates = pool("a", 40) + pool("b", 40)
+    for questions in (None, 60):
+        for most in (5, 8):
+            composition = Composition(60 * 5, questions, rows_per_question=most)
+            chosen = choose(candidates, composition, seed=0)
+            rows = [c for c in candidates if c.id in chosen.ids]
+            assert len(rows) == 300
+            assert max(Counter(c.question for c in rows).values()) <= most
+            assert questions is None or len({c.question for c in rows}) == questions
+
+
+def test_a_cap_that_bites_is_said() -> None:
+    candidates = pool("a", 20)
+    with pytest.raises(UserError, match=r"only 60 could be made with at most 3 rows a question \("):
+        choose(candidates, Composition(61, rows_per_question=3), seed=0)
+    with pytest.raises(UserError, match=rf"\({len(candidates)} without that: raise --rows-per-q"):
+        choose(candidates, Composition(61, rows_per_question=3), seed=0)
+    with pytest.raises(UserError, match="10 questions with at most 3 rows each are too few for 31"):
+        Composition(31, 10, rows_per_question=3)
+    # Four of ten questions have all the fallacies: more than two of each can't be had.
+    rich = [Candidate(f"{q}-{n}", "a", f"{q}", "Logical Fallacy", n, "injected")
+            for q in range(4) for n in range(9)]  # fmt: skip
+    plain = [Candidate(f"{q}-i{n}", "a", f"{q}", "Correct", n, "ideal")
+             for q in range(10) for n in range(9)]  # fmt: skip
+    chosen = choose([*rich, *plain], Composition(20, ideal=0.1, rows_per_question=2), seed=0)
+    assert len(chosen.ids) == 20
+    assert chosen.shortfalls == {
+        "a": dict.fromkeys((t for t in TYPES if t != "Logical Fallacy"), 1)
+    }
+    assert sum(c.id in chosen.ids for c in rich) == 8
 
 
 @pytest.mark.parametrize(
@@ -156,6 +195,7 @@ def test_too_few_rows_are_an_error_with_the_number() -> None:
         ({"rows": 0}, "1 or more"),
         ({"rows": 10, "questions": 11}, "each needs a row"),
         ({"rows": 10, "ideal": 1.2}, "between 0 and 1"),
+        ({"rows": 10, "rows_per_question": 0}, "rows_per_question has to be 1 or more"),
         ({"rows": 10, "ideal": 0.5, "refined": 6}, "too many"),
         ({"rows": 10, "questions": 5, "per_benchmark": {"a": (9, 5)}}, "sums to 9 rows"),
         ({"rows": 10, "questions": 5, "per_benchmark": {"a": (10, 4)}}, "of 4 questions"),

@@ -7,9 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps import leakage
-from builders.steps.leakage import BOILERPLATE, Document, Index, document, groups, held_out, near
+from builders.steps.leakage import (
+    BOILERPLATE,
+    Document,
+    Index,
+    copied,
+    document,
+    groups,
+    held_out,
+    near,
+)
+from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec
-from safe_stepwise.records import Passage, Question
+from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
 
 
 def question(id_: str, text: str, *gold: str) -> Question:
@@ -117,3 +127,19 @@ def test_whole_groups_go_to_test_with_the_smallest_overshoot() -> None:
     assert held_out(made, rows, 30) == [0]
     assert held_out([["a", "b", "c"], ["e", "f"]], rows, 10) == [1]
     assert held_out([["a", "b"]], rows, 5) == []
+
+
+def step_row(number: int, text: str, kind: StepKind = "Logical") -> StepRow:
+    before = tuple(Step(n, "So.", "Logical") for n in range(1, number))
+    said = Feedback("Correct", "So.", "Go on.")
+    step = Step(number, text, kind)
+    return StepRow(question(f"q{number}", "Who?"), before, step, said, "ideal", "hand")
+
+
+def test_steps_that_stand_in_train_are_copies_whatever_their_number_case_and_spaces() -> None:
+    train = [step_row(1, "Oru lies on  the Vel."), step_row(4, "####ANSWER: Oru", "Final Answer")]
+    copy = step_row(2, "oru lies on the vel.")
+    other = step_row(2, "Oru lies on the Vel")
+    answer = step_row(3, "####ANSWER: Oru", "Final Answer")
+    assert copied([copy, other, answer], train) == {copy.id}
+    assert copied(train, []) == frozenset()

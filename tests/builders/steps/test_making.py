@@ -9,14 +9,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
-from builders.steps.injection import inject, meant_and_found, wordings
-from builders.steps.making import AnnotationsMaker
-from builders.steps.proposals import Injector
-from builders.steps.rows import Made, StepRow
-from builders.steps.trajectories import TrajectoryError, checked
+from builders.steps.checker_probe import meant_and_found
+from builders.steps.contexts import Source
+from builders.steps.making import AnnotationsMaker, inject
+from builders.steps.proposals import Injector, Wordings
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.trajectories import checked
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
@@ -29,6 +31,7 @@ from safe_stepwise.steps import final_answer, format_step, parse_step
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
 NAMES = {entry.name for entry in ERROR_TYPES}
+HELD_BACK = Path(__file__).with_name("held_back_injections.yaml")
 
 
 @cache
@@ -77,9 +80,9 @@ def test_all_types_are_injected_and_none_twice_at_a_position() -> None:
 def test_the_checker_agrees_with_every_injected_row() -> None:
     labels = {question.id: label for question, label in synthetic()}
     for row in rows():
-        if row.feedback.error_type == MISSING_EVIDENCE:
-            continue
         label = labels[row.question.id]
+        if (row.question, label) not in synthetic():  # its passages say other things than the label
+            continue
         checker = Checker(row.question, label.reasoning_path, label.knowledge_graph)
         found = checker.check(row.previous, row.step)
         assert found == row.feedback
@@ -113,35 +116,36 @@ def test_missing_evidence_is_really_missing() -> None:
                 assert 1 <= number <= len(row.question.passages)
 
 
-def a_trajectory() -> tuple[Checker, tuple[Step, ...]]:
-    question, label = next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2)
-    checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-    return checker, write_trajectory(checker, 0)
+def a_trajectory() -> tuple[Source, tuple[Step, ...]]:
+    source = Source.of(*next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2))
+    return source, write_trajectory(source.checker, 0)
+
+
+def refused(words: Wordings) -> list[Refused]:
+    """What is refused of one question, with wordings of one type."""
+    source, ideal = a_trajectory()
+    held_back = yaml.safe_load(HELD_BACK.read_text(encoding="utf-8"))
+    return inject(Injector(source, 0, words={**held_back, **words}), ideal, "test")[1]
 
 
 def test_an_unchanged_step_is_refused_with_its_reason() -> None:
-    checker, ideal = a_trajectory()
+    _, ideal = a_trajectory()
     text = ideal[0].text.replace("{", "")
-    words = {**wordings(), "Contradictory": {"other_value": [text], "misquoted": [text]}}
-    made_rows, refused = inject(checker, ideal, 0, "test", words)
-    assert not any(
-        r.feedback.error_type == "Contradictory" and r.step.number == 1 for r in made_rows
-    )
-    reasons = {r.position: r.reason for r in refused if r.error_type == "Contradictory"}
+    found = refused({"Unsupported": {"other_passage": [text], "misquoted_source": [text]}})
+    reasons = {r.position: r.reason for r in found if r.error_type == "Unsupported"}
     assert reasons[1] == "the step is the ideal one"
 
 
 def test_what_the_checker_denies_is_refused_with_what_it_says() -> None:
-    checker, ideal = a_trajectory()
-    words = {**wordings(), "Off-topic": {"elsewhere": ["Next, we should see about it."]}}
-    _, refused = inject(checker, ideal, 0, "test", words)
-    assert {r.reason for r in refused if r.error_type == "Off-topic"} == {
+    found = refused({"Off-topic": {"elsewhere": ["Next, we should see about it."]}})
+    assert {r.reason for r in found if r.error_type == "Off-topic"} == {
         "the checker finds Inefficiency"
     }
 
 
 def test_a_trajectory_with_an_error_is_not_kept() -> None:
-    checker, ideal = a_trajectory()
+    source, ideal = a_trajectory()
+    checker = source.checker
     with pytest.raises(TrajectoryError, match="finds Premature Attribution"):
         checked(checker, [Step(1, ideal[1].text, "Attribution"), *ideal[1:]])
     with pytest.raises(TrajectoryError, match="can't pass"):
@@ -158,30 +162,27 @@ def test_a_question_without_a_path_is_a_counted_refusal() -> None:
 
 
 def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
-    """Recall by type on held-back wordings, nothing left out; README and notes have the table."""
-    import yaml
-
-    held_back = Path(__file__).with_name("held_back_injections.yaml")
-    words = yaml.safe_load(held_back.read_text(encoding="utf-8"))
+    """Recall by type on the wordings of four authors, nothing left out; the notes have tables."""
+    words = yaml.safe_load(HELD_BACK.read_text(encoding="utf-8"))
     meant: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for question, label in synthetic():
-        checker = Checker(question, label.reasoning_path, label.knowledge_graph)
-        ideal = write_trajectory(checker, 3)
+        source = Source.of(question, label)
+        ideal = write_trajectory(source.checker, 3)
         try:
-            checked(checker, ideal)
+            checked(source.checker, ideal)
         except TrajectoryError:
             continue
-        for wanted, found in meant_and_found(checker, ideal, 3, words):
+        for wanted, found in meant_and_found(source, ideal, 3, words):
             meant[wanted] += 1
             right[wanted] += wanted == found
-    for name in NAMES - {"Off-topic"}:  # it abstains on a third of those: see NOTES.md
-        assert right[name] >= 0.9 * meant[name], name
+    for name in NAMES:
+        assert right[name] >= 0.85 * meant[name], name
 
 
 def test_proposals_fit_the_position() -> None:
-    checker, ideal = a_trajectory()
-    injector = Injector(checker.claims, 0, wordings())
+    source, ideal = a_trajectory()
+    injector = Injector(source, 0)
     last = len(ideal)
     assert not list(injector.propose("Redundancy", 1))
     assert not list(injector.propose("Contradictory", last))

@@ -27,9 +27,9 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
-from builders.steps.trajectories import TrajectoryError, trusted
+from builders.steps.trajectories import trusted
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
@@ -41,7 +41,7 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import Opener, open_engine
-from safe_stepwise.records import Step, canonical_json
+from safe_stepwise.records import Passage, Question, Step, Triple, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
@@ -112,6 +112,8 @@ def test_good_replies_become_rows(made: Callable[..., Any]) -> None:
         ideal = [row.step for row in one.rows if row.origin == "ideal"]
         assert tuple(ideal) == truth.steps[question.question]
         assert all(row.question == question for row in one.rows if row.feedback.query is None)
+        said = [row.feedback for row in one.rows if row.origin == "ideal"]
+        assert tuple(said) == truth.verdicts[question.question]
     ideal_rows = [row for m in found for row in m.rows if row.origin == "ideal"]
     assert {row.feedback.error_type for row in ideal_rows} == {CORRECT}
     assert all(row.teacher.startswith("openai:mock prompts ") for m in found for row in m.rows)
@@ -194,6 +196,10 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
         assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
     ideal = [row for row in found.rows if row.origin == "ideal"]
     assert [row.feedback.error_type for row in ideal] == [CORRECT, CORRECT]
+    assert [row.feedback.guidance for row in ideal] == [
+        "Submit what follows from that.",
+        "All is done.",
+    ]
     injected_rows = [row for row in found.rows if row.origin == "injected"]
     assert len(injected_rows) >= 3
     types = {row.feedback.error_type for row in injected_rows}
@@ -391,9 +397,76 @@ def test_remarks_that_no_verifier_should_learn(
     assert reasons(found)[clause] == len(injected(good)) > 10
 
 
+@pytest.mark.parametrize(
+    ("changes", "clause"),
+    [
+        ({"diagnosis": ""}, "the diagnosis is empty"),
+        ({"diagnosis": ["It is so."]}, "the diagnosis is empty"),
+        ({"guidance": "Take the next step. " * 99}, "the guidance is too long"),
+        ({"guidance": "Sieh nach, wer hier gemeint ist, und lies dann weiter."},
+         "the guidance is not in English"),
+        ({"diagnosis": "Passage 99 says that it is so."}, "the diagnosis cites what is not there"),
+        ({"diagnosis": "Passage 1 has no Contradictory word."}, "two errors at once"),
+        ({"guidance": "Next, look for Zyx Quarl."}, "the guidance names what stands nowhere"),
+    ],
+)  # fmt: skip
+def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
+    made: Callable[..., Any], changes: dict[str, Any], clause: str
+) -> None:
+    asked_of = pairs()[:4]
+    truth = Truth(asked_of)
+    good, _ = made(truth, asked_of)
+
+    def with_one_bad(asked: Asked) -> str:
+        reply = json.loads(truth.ideal(asked))
+        reply["steps"][2] |= changes
+        return json.dumps(reply)
+
+    truth.trajectory = with_one_bad
+    found, _ = made(truth, asked_of)
+    assert injected(found) == injected(good)
+    for one, before in zip(found, good, strict=True):
+        rest = [row for row in before.rows if (row.origin, row.step.number) != ("ideal", 3)]
+        assert list(one.rows) == rest
+        (refused,) = [r for r in one.refused if not r.error_type]
+        assert (refused.reason.partition(":")[0], refused.position) == (clause, 3)
+
+
+def test_a_plan_knows_a_later_result_by_any_passages_title(made: Callable[..., Any]) -> None:
+    """The next passage's subject may be named, unless it is what only that passage tells."""
+    said = {
+        "Ors Velt": "Dune Rain was directed by Ors Velt.",
+        "Oru": "Ors Velt was born in Oru.",
+        "Oru (town)": "Oru is a town in the country of Kelvia.",
+    }
+    names = ["Dune Rain", "Ors Velt", "Oru", "Kelvia"]
+    relations = ["director", "place of birth", "country"]
+    path = tuple(
+        Triple(head, relation, tail, n, 0)
+        for n, (head, relation, tail) in enumerate(
+            zip(names, relations, names[1:], strict=False), 1
+        )
+    )
+    question = Question(
+        "q", "musique", "train", "In which country was the director of Dune Rain born?", "Kelvia",
+        passages=tuple(Passage(title, (text,), True) for title, text in said.items()),
+    )  # fmt: skip
+    label = replace(pairs()[0][1], reasoning_path=path, knowledge_graph=path)
+    truth = Truth(((question, label),))
+
+    def telling(asked: Asked) -> str:
+        reply = json.loads(truth.ideal(asked))
+        reply["steps"][0]["guidance"] = "Next, read about Oru."
+        return json.dumps(reply)
+
+    truth.trajectory = telling
+    found, _ = made(truth, ((question, label),))
+    assert reasons(found)["the guidance gives away a later result"] == 1
+
+
 def test_a_diagnosis_of_two_errors_is_refused() -> None:
     both = "It is Contradictory, and Unsupported as well."
-    said = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
+    said, _ = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
     with pytest.raises(StepRefused, match="two errors at once: the diagnosis names Unsupported"):
         check_remarks(said, "Contradictory", 3, 1)
 
@@ -460,8 +533,7 @@ def test_bad_trajectories_are_counted(
 
 
 def _changed(truth: Truth, asked: Asked, change: Callable[[list[str]], list[str]]) -> str:
-    steps = json.loads(truth.ideal(asked))["steps"]
-    return json.dumps({"plan": [], "steps": change(steps)})
+    return json.dumps({"plan": [], "steps": change(_steps(truth, asked))})
 
 
 def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]) -> None:
@@ -473,9 +545,7 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
         lambda asked: f"Here it is: {truth.ideal(asked)} I hope it helps.",
         lambda asked: json.dumps({"answer": json.loads(truth.ideal(asked))}),
         lambda asked: json.dumps(json.loads(truth.ideal(asked))["steps"]),
-        lambda asked: json.dumps({"steps": [{"step": s} for s in _steps(truth, asked)]}),
-        lambda asked: json.dumps({"steps": [s.partition(": ")[2] for s in _steps(truth, asked)]}),
-        lambda asked: "\n".join(["The steps are:", *_steps(truth, asked)]),
+        lambda asked: truth.ideal(asked).replace('"diagnosis"', '"Diagnosis"'),
     ]
     for form in forms:
         truth.trajectory = form
@@ -483,9 +553,28 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
         assert found == plain
 
 
+def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(
+    made: Callable[..., Any],
+) -> None:
+    asked_of = pairs()[:3]
+    truth = Truth(asked_of)
+    plain, _ = made(truth, asked_of)
+    forms: list[Reply] = [
+        lambda asked: json.dumps({"steps": [{"step": s} for s in _steps(truth, asked)]}),
+        lambda asked: json.dumps({"steps": [s.partition(": ")[2] for s in _steps(truth, asked)]}),
+        lambda asked: "\n".join(["The steps are:", *_steps(truth, asked)]),
+    ]
+    for form in forms:
+        truth.trajectory = form
+        found, _ = made(truth, asked_of)
+        assert injected(found) == injected(plain)
+        assert not any(row.origin == "ideal" for m in found for row in m.rows)
+        number = sum(len(truth.steps[question.question]) for question, _ in asked_of)
+        assert reasons(found)["the diagnosis is empty"] == number
+
+
 def _steps(truth: Truth, asked: Asked) -> list[str]:
-    steps: list[str] = json.loads(truth.ideal(asked))["steps"]
-    return steps
+    return [one["step"] for one in json.loads(truth.ideal(asked))["steps"]]
 
 
 def test_a_failing_server_gives_refusals_and_the_run_goes_on(
@@ -605,7 +694,7 @@ def test_a_model_that_obeys_them_gives_no_row(made: Callable[..., Any]) -> None:
 
 
 def test_marks_of_chat_templates_in_remarks_are_broken_up() -> None:
-    said = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
+    said, _ = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
     assert said.diagnosis == "a < |im_end|> b"
     said.guidance.encode()
 
@@ -630,7 +719,7 @@ def test_any_reply_is_read_or_refused(text: str) -> None:
         steps = as_trajectory(written)
         assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     with suppress(UnreadableReply, StepRefused):
-        format_step(as_step(read_injection(text).step, 1))
+        format_step(as_step(read_injection(text)[0].step, 1))
 
 
 @settings(max_examples=80, deadline=None)

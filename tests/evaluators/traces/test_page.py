@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,8 +16,9 @@ from builders.synthetic import generate, parse_spec
 from builders.verified.evaluation_questions import without_last_gold
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
+from evaluators.pages.offline import embedded
 from evaluators.traces.data import traces, worth
-from evaluators.traces.page import embedded, html, write
+from evaluators.traces.page import html, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import (
@@ -32,25 +32,10 @@ from safe_stepwise.records import (
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
+from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.makers.outcomes import outcome
 from tests.scripts.test_toy_method import Scouting
 
-CHROMIUM = Path(os.environ.get("SAFE_STEPWISE_CHROMIUM", "/usr/bin/chromium"))
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-BREAKOUTS = (
-    "</script><script>window.pwned=1</script>",
-    '<img src=x onerror="window.pwned=1">',
-    "<!--<script>",
-    "javascript:window.pwned=1",
-    "\"'><svg onload=window.pwned=1>",
-    "a\u2028b\u2029c\u202ed\0e",
-    "{{ 7*7 }} ${7*7} &lt;b&gt;",
-    "__proto__",
-    "\ud800 half a pair",
-)
 HOSTILE = " ".join(BREAKOUTS)
 
 
@@ -103,40 +88,14 @@ def named(question: str) -> str:
 @pytest.fixture(scope="module")
 def browser(evaluation: Path) -> Iterator[Any]:
     # After the evaluation: no other event loop can run in this thread while Playwright's does.
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright ([dev])")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM} (set SAFE_STEPWISE_CHROMIUM)")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end nothing was fetched, said to the console or shown as a dialog."""
-    complaints: list[str] = []
-    pages = []
-
-    def opened(file: Path, fragment: str = "", **options: Any) -> Any:
-        page = browser.new_page(**{"viewport": {"width": 1400, "height": 900}, **options})
-        address = file.as_uri()
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
-        page.on(
-            "request",
-            lambda asked: asked.url.partition("#")[0] != address and complaints.append(asked.url),
-        )
-        page.goto(address + fragment)
-        pages.append(page)
-        return page
-
-    yield opened
-    for page in pages:
-        assert page.evaluate("window.pwned") is None
-        page.close()
-    assert not complaints
+    with visits(browser) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -595,29 +554,7 @@ def test_text_can_be_read_in_both_colour_schemes(
     """WCAG 2.2, 1.4.3: a contrast of 4.5 or more, for every text on the page."""
     page = visit(paged(hostile(tmp_path / "out")), color_scheme=scheme)
     choose(page, "Outcome", "right")
-    worst = page.evaluate(
-        """() => {
-          const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-          const part = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-          const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-          const behind = (e) => {
-            for (; e; e = e.parentElement) {
-              const colour = rgb(getComputedStyle(e).backgroundColor);
-              if (colour.length === 3 || colour[3] === 1) return colour;
-            }
-            return [255, 255, 255];
-          };
-          let worst = [99, ""];
-          for (const e of document.querySelectorAll("body *:not(script)")) {
-            const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-            if (!own || !e.checkVisibility()) continue;
-            const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
-            const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-            if (contrast < worst[0]) worst = [contrast, e.outerHTML.slice(0, 80)];
-          }
-          return worst;
-        }"""
-    )
+    worst = worst_contrast(page)
     assert worst[0] >= 4.5, worst
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from builders.steps.features import step_features
 from builders.work.parquet import SplitWriter
-from safe_stepwise.store.names import ORIGINS
+from safe_stepwise.store.names import ORIGINS, SEEN, WORDINGS
 from safe_stepwise.taxonomy import category, labels
 
 
@@ -25,6 +25,7 @@ def row(
     origin: str = "ideal",
     question: str = "q1",
     benchmark: str = "synthetic",
+    wording: str = SEEN,
 ) -> dict[str, Any]:
     return {
         "id": id_,
@@ -45,6 +46,7 @@ def row(
         "origin": ORIGINS.index(origin),
         "position": len(steps),
         "teacher": "hand",
+        "wording": WORDINGS.index(wording),
     }
 
 

@@ -13,6 +13,7 @@ from evaluators.verifier.quality import (
     FAILED,
     LABELS,
     MEASURES,
+    OF_ROWS,
     OUTCOMES,
     UNPARSED,
     Agreement,
@@ -222,3 +223,19 @@ def test_agreement_is_mutual_and_bounded(one: list[Judged], other: list[Judged])
     assert found.rows + found.left_out == len(other)
     assert found.share is None or 0 <= found.share <= 1
     assert found.kappa is None or -1 <= found.kappa <= 1
+
+
+def test_rows_are_measured_by_wording_where_they_say_it() -> None:
+    rows = [
+        Judged("1", "b", "q1", "Correct", "Correct", "seen"),
+        Judged("2", "b", "q1", "Redundancy", "Redundancy", "seen"),
+        Judged("3", "b", "q2", "Redundancy", "Correct", "unseen"),
+        Judged("4", "b", "q3", "Redundancy", "Redundancy"),
+    ]
+    found = quality(rows, [Walk("b", "q1", None, ("Correct",))], resamples=0).wordings
+    assert [*found] == ["seen", "unseen"]
+    assert (found["seen"]["rows"], found["seen"]["accuracy"]) == (2, 1.0)
+    assert (found["unseen"]["rows"], found["unseen"]["accuracy"]) == (1, 0.0)
+    assert found["unseen"]["error_recall"] == 0.0
+    assert set(found["seen"]) == {"rows", *OF_ROWS}
+    assert quality(rows[3:], [], resamples=0).wordings == {}

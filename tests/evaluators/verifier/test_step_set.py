@@ -14,7 +14,7 @@ from evaluators.verifier.step_set import COLUMNS, majority, read_cases, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED
+from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED, SEEN, UNSEEN
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 A, B, C = step(1, "a."), step(2, "b."), step(3, "c.", "Logical")
@@ -136,3 +136,17 @@ def test_numbers_that_stand_for_other_labels(tmp_path: Path) -> None:
         read_cases(folder, "test")
     pq.write_table(pa.Table.from_pylist(table.to_pylist(), table.schema.remove_metadata()), file)
     assert len(read_cases(folder, "test")) == 1
+
+
+def test_the_wording_is_read_where_the_set_has_it(tmp_path: Path) -> None:
+    rows = [row("1", [A]), row("2", [A, B], question="q2", wording=UNSEEN)]
+    folder = write_set(tmp_path, test=rows)
+    assert [case.wording for case in read_cases(folder, "test")] == [SEEN, UNSEEN]
+    file = next((folder / "data" / "steps").glob("*"))
+    table = pq.read_table(file)
+    pq.write_table(table.drop(["wording"]), file)  # as sets of before
+    assert [case.wording for case in read_cases(folder, "test")] == [None, None]
+    written = table.schema.metadata[b"huggingface"].replace(b"unseen", b"unsaid")
+    pq.write_table(table.replace_schema_metadata({b"huggingface": written}), file)
+    with pytest.raises(UserError, match="wording has other names"):
+        read_cases(folder, "test")

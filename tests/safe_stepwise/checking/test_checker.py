@@ -199,6 +199,25 @@ def test_the_diagnosis_says_where_and_the_guidance_what_next() -> None:
     assert "Lake Oru" not in right.guidance, "the guidance gives the answer away"
 
 
+def test_the_diagnosis_names_the_value_that_is_wrong() -> None:
+    """Not a month of it, nor a number that is part of a name."""
+    page = Passage("205 Rooms", ("205 Rooms was released on May 3, 1951.",), True)
+    hop = Triple("205 Rooms", "publication date", "May 3, 1951", 1, 0)
+    asked = "When was 205 Rooms released?"
+    question = Question("q", "musique", "train", asked, "May 3, 1951", passages=(page,))
+    for unseen in (False, True):
+        checker = Checker(question, (hop,), (hop,), unseen)
+        for year in range(1960, 1990):
+            text = (
+                f"According to Passage 1, 205 Rooms was released on June 4, {year}. (Attribution)"
+            )
+            found = checker.check([], parse_step(f"Step 1: {text}"))
+            assert found is not None
+            assert found.error_type == "Contradictory"
+            assert "“205”" not in found.diagnosis
+            assert "“June”" not in found.diagnosis
+
+
 def test_told_in_a_passages_own_words() -> None:
     """HotpotQA has no triples: the supporting sentences are the facts."""
     facts = (SupportingFact("Dune Rain", 0), SupportingFact("Ors Velt", 1))
@@ -217,6 +236,27 @@ def test_told_in_a_passages_own_words() -> None:
         "According to Passage 1, Dune Rain is a 1951 film directed by Edo Marsh. (Attribution)"
     )
     assert verdict(checker, [], altered) == "Contradictory"
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_a_title_that_is_the_answer_is_not_given_away(unseen: bool) -> None:
+    """HotpotQA's facts are asked for by the titles of their passages."""
+    facts = (SupportingFact("Dune Rain", 0), SupportingFact("Ors Velt", 0))
+    question = Question(
+        "q", "hotpotqa", "train", "Who made Dune Rain?", "Ors Velt", (), "bridge", 2, PAGES, facts
+    )  # fmt: skip
+    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), unseen)
+    asides = [
+        "Let us go on.",
+        "So far so good.",
+        "According to Passage 2, Oru is a town in Kelvia.",
+    ]
+    steps = [*(f"{text} (Attribution)" for text in asides), "####ANSWER: Oru (Final Answer)"]
+    for previous in ([], [parse_step(f"Step 1: {DIRECTOR}")]):
+        for text in steps:
+            found = checker.check(previous, parse_step(f"Step {len(previous) + 1}: {text}"))
+            assert found is not None
+            assert "Velt" not in found.diagnosis + found.guidance
 
 
 @pytest.mark.parametrize(

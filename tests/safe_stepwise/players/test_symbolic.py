@@ -61,14 +61,15 @@ def judgement() -> Request:
         (
             generation(),
             "395d1ce7454cfebe92582615d7fbde752b742c9c2cd1c41292df844974a91172",
-            "Step 2: Passage 2 states that the birthplace of Ors Velt (from Step 1) is Oru. "
+            "Step 2: It is written in Passage 2 that the birthplace of Ors Velt is Oru. "
             "(Attribution)",
         ),
         (
             judgement(),
             "243f0390eff9bfbfa8c32df2c32640348904d5bfefd6a2a3e5e40b7ab1cecffe",
             '{"error_type": "Unsupported", "diagnosis": "The step is taken for a case of '
-            'Unsupported.", "guidance": "Look up the director of Dune Rain in the passages."}',
+            'Unsupported.", "guidance": "The next step is to find the director of Dune Rain in '
+            'the passages, since the answer depends on that."}',
         ),
         (
             replace(EXTRACT, scene=Scene(ASKED, 2)),

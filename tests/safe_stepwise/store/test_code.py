@@ -54,7 +54,7 @@ def changed(root: Path, file: str, roots: tuple[str, ...]) -> bool:
         (LABELS, "safe_stepwise/records.py"),
         (BY_MODEL, "safe_stepwise/prompts/verification/extract.yaml"),
         (BY_MODEL, "safe_stepwise/engines/client.py"),
-        (STEPS, "builders/steps/injections.yaml"),
+        (STEPS, "safe_stepwise/language/vocabulary/phrases.yaml"),
         (STEPS, "safe_stepwise/prompts/loop/verify.yaml"),
     ],
 )
@@ -67,7 +67,7 @@ def test_what_makes_an_artifact_voids_it(copy: Path, roots: tuple[str, ...], fil
     [
         (LABELS, "builders/verified/teachers/llm.py"),
         (LABELS, "builders/benchmarks/another.py"),
-        (LABELS, "builders/steps/injection.py"),
+        (LABELS, "builders/steps/proposals.py"),
         (BY_MODEL, "safe_stepwise/engines/vllm.py"),
         (BY_MODEL, "safe_stepwise/methods/loop.py"),
         (BY_MODEL, "safe_stepwise/prompts/judge/equivalence.yaml"),

@@ -106,6 +106,8 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "--output {out} --corpus {h}",
         "evaluate_verifier --steps {h} --verifier {h} --output o",
         "view_traces {h}",
+        "audit_labels sample --of labels --input {h} --output o",
+        "audit_labels score {row} {h}",
         "publish {h} --namespace {h}",
         "regenerate {h} --output o",
         "measure_checker --verified {h}",

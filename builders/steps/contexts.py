@@ -1,0 +1,182 @@
+"""The same words in other surroundings: what makes passages necessary (DESIGN, section 6).
+
+A step's label is to depend on what the passages say. So a question is also shown with a passage
+that gives another value, without the passage of a fact, or beside a passage of another question:
+one step then is Correct here, Contradictory, Unsupported or Off-topic there.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from builders.steps.rows import ContextKind
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.claims import Claims
+from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import CAPITAL, clean, read
+from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.text import as_date, normal_name, words_of
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Label, Passage, Question, Triple
+
+_OPENERS = word_list("openers")
+_NAME_GOES_ON = re.compile(rf"[ -]{CAPITAL}")
+_NAME_BEFORE = re.compile(rf"({CAPITAL}[\w'’.-]*) $")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A question as a step meets it, who checks steps there, and whose passages it has besides."""
+
+    question: Question
+    checker: Checker
+    kind: ContextKind = "original"
+    borrowed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A verified question as it is: what contexts are made of."""
+
+    question: Question
+    label: Label
+    checker: Checker
+
+    @classmethod
+    def of(cls, question: Question, label: Label, unseen: bool = False) -> "Source":
+        """With a checker, of ``unseen`` words or not.
+
+        Raises ``PlanError`` where the label's path gives no plan.
+        """
+        path, graph = label.reasoning_path, label.knowledge_graph
+        return cls(question, label, Checker(question, path, graph, unseen))
+
+    @property
+    def context(self) -> Context:
+        """The question as it is."""
+        return Context(self.question, self.checker)
+
+
+def altered(source: Source, item: Item, value: str, other: str) -> Context | None:
+    """The question with a passage that gives another value for a fact; None where it can't be.
+
+    Only the passage that states the fact is changed, and path and graph with it. There is no such
+    context where something of the old value would be left, or where the value is the title.
+    """
+    number, page = item.passage, item.page(source.question.passages)
+    assert number is not None
+    facts = source.checker.claims.facts
+    if normal_name(value) == normal_name(page.title) or any(other in f.ends for f in facts):
+        return None
+    changed = replace(page, sentences=tuple(put(s, value, other) for s in page.sentences))
+    if changed == page or _left(changed, value, other):
+        return None
+
+    def told(triples: Sequence[Triple]) -> tuple[Triple, ...]:
+        return tuple(_with_other(t, number, value, other) for t in triples)
+
+    question = _with_page(source.question, number, changed)
+    if normal_name(question.answer) == normal_name(value):
+        question = replace(question, answer=other, aliases=())
+    label = source.label
+    try:
+        path, graph = told(label.reasoning_path), told(label.knowledge_graph)
+        checker = Checker(question, path, graph, source.checker.unseen)
+    except PlanError:
+        return None
+    return Context(question, checker, "altered")
+
+
+def without(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
+    """The question with a passage of another one where a fact is stated; None where none serves.
+
+    The passage is the likest by name, and no passage that is left mentions the fact's value.
+    """
+    number, value = item.passage, source.checker.claims.value_of(item)
+    assert number is not None
+    title = set(words_of(item.page(source.question.passages).title).split())
+    there = {page.title for page in source.question.passages}
+    pages = [page for page in partner.passages if page.title not in there]
+    pages.sort(
+        key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title))
+    )
+    for page in pages[:3]:
+        shown = _with_page(source.question, number, replace(page, is_gold=False))
+        if all(first_mention(read(one), value) is None for one in shown.passages):
+            return Context(shown, source.checker.without(number, page), "borrowed", partner.id)
+    return None
+
+
+def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
+    """The question with another's gold passage for a distractor, and its number there.
+
+    ``item`` is the fact of the other question that this passage states.
+    """
+    page, pages = item.page(partner.question.passages), source.question.passages
+    free = [n for n, one in enumerate(pages, 1) if not one.is_gold]
+    if not free or any(page.title == one.title for one in pages):
+        return None
+    number = item.passage if item.passage in free else free[choice_for(seed) % len(free)]
+    assert number is not None
+    shown = _with_page(source.question, number, replace(page, is_gold=False))
+    graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
+    try:
+        checker = Checker(shown, source.label.reasoning_path, graph, source.checker.unseen)
+    except PlanError:
+        return None
+    return Context(shown, checker, "borrowed", partner.question.id), number
+
+
+def ends(claims: Claims, item: Item, value: str) -> bool:
+    """Whether nothing builds on a value: no other fact has it, and no passage is about it."""
+    value = normal_name(value)
+    names = [name for other in claims.facts if other is not item for name in other.ends]
+    names += [page.title for page in claims.passages]
+    return all(normal_name(name) != value for name in names)
+
+
+def put(sentence: str, value: str, other: str) -> str:
+    """A sentence with another value, but where it is a part of a longer name.
+
+    >>> put("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
+    'He sailed the Pacific Ocean near Ohio.'
+    >>> put("In Ohio he sailed.", "Ohio", "Oru")
+    'In Oru he sailed.'
+    """
+
+    def placed(found: re.Match[str]) -> str:
+        return other if as_date(value) or _is_whole(sentence, *found.span()) else found[0]
+
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", placed, sentence)
+
+
+def _is_whole(sentence: str, start: int, end: int) -> bool:
+    """Whether no word of a name stands beside a stretch of a sentence; a nation may before it."""
+    if _NAME_GOES_ON.match(sentence, end):
+        return False
+    led = _NAME_BEFORE.search(sentence[:start])
+    return led is None or clean(led[1]) in _OPENERS or is_nation(clean(led[1]))
+
+
+def _left(page: Passage, value: str, other: str) -> bool:
+    """Whether a part of a value that was taken out is still there, as a surname."""
+    text = read(Passage("", page.sentences))
+    if first_mention(text, value) is not None:
+        return True
+    if as_date(value):
+        return False
+    words = [w for w in value.split() if len(w) > 2 and w[0].isupper() and w not in other]
+    return any(re.search(rf"\b{re.escape(word)}\b", s) for word in words for s in page.sentences)
+
+
+def _with_other(triple: Triple, number: int, value: str, other: str) -> Triple:
+    if triple.passage != number or normal_name(triple.tail) != normal_name(value):
+        return triple
+    return replace(triple, tail=other)
+
+
+def _with_page(question: Question, number: int, page: Passage) -> Question:
+    pages = question.passages
+    return replace(question, passages=(*pages[: number - 1], page, *pages[number:]))

@@ -1,0 +1,154 @@
+"""Probes that try to label a set without its passages; what they can do, a verifier need not read.
+
+Each is a logistic regression over the TF-IDF of word 1-3 grams, scored on questions that it was
+not trained on. Aims: DESIGN, section 6 ("Passages are necessary"). The fit is stochastic, with
+fixed seeds: a tenth of the exact one's time, and no weaker (``tests/benchmarks/bench_probes.py``).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from builders.steps.rows import StepRow
+from safe_stepwise.errors import UserError
+from safe_stepwise.steps import format_step
+from safe_stepwise.taxonomy import labels
+
+FOLDS = 5
+EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
+"""Labels of attribution steps that only the passages tell apart."""
+UPDATES, EPOCHS = 40_000, (5, 40)
+"""About so many updates of the weights, and passes over the rows: more do not help."""
+COST, BALANCED_COST = 60, 5
+"""What errors weigh against the penalty: where the fit is as good as the exact one at its best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One probe: what it sees of which rows, and the most that it should reach."""
+
+    name: str
+    sees: Callable[[StepRow], str]
+    takes: Callable[[StepRow], bool]
+    balanced: bool
+    """Whether it is scored by balanced accuracy (the mean of the labels' recall)."""
+    aim: float
+
+
+def _step(row: StepRow) -> str:
+    return format_step(row.step)
+
+
+def _steps(row: StepRow) -> str:
+    return "\n".join(format_step(step) for step in (*row.previous, row.step))
+
+
+def _is_evidence(row: StepRow) -> bool:
+    return row.step.kind == "Attribution" and row.feedback.error_type in EVIDENCE
+
+
+KINDS = (
+    Kind("step alone", _step, lambda _: True, balanced=False, aim=0.50),
+    Kind("step and previous steps", _steps, lambda _: True, balanced=False, aim=0.62),
+    Kind("evidence types, step alone", _step, _is_evidence, balanced=True, aim=0.40),
+)
+"""Aims are those of DESIGN, section 6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a probe reached, over all rows that it was asked of; shares are from 0 to 1.
+
+    ``score`` is its ``measure``, ``majority`` what one label for all rows reaches by it at best.
+    ``score`` is None, and ``recall`` empty, where there are too few rows: of one label or question.
+    """
+
+    name: str
+    measure: str
+    aim: float
+    rows: int
+    score: float | None
+    majority: float | None
+    """None without rows."""
+    recall: Mapping[str, float]
+    """By label."""
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it reaches more than it should."""
+        return self.score is not None and self.score > self.aim
+
+
+def probed(rows: Sequence[StepRow]) -> tuple[Probe, ...]:
+    """What each of `KINDS` reaches on the rows of all splits together.
+
+    Equal rows give equal figures, whatever their order and the number of threads. Raises
+    ``UserError`` where scikit-learn is not installed.
+    """
+    rows = sorted(rows, key=lambda row: row.id)
+    return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in KINDS)
+
+
+def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
+    gold = [row.feedback.error_type for row in rows]
+    groups = [f"{row.question.benchmark}\0{row.question.id}" for row in rows]
+    counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
+    majority = (
+        _rounded(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows))
+        if rows
+        else None
+    )
+    if len(counts) < 2 or len(set(groups)) < 2:
+        return Probe(kind.name, measure, kind.aim, len(rows), None, majority, {})
+    said = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
+    right = Counter(a for a, b in zip(gold, said, strict=True) if a == b)
+    recall = {name: right[name] / counts[name] for name in labels() if name in counts}
+    score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
+    recalls = {name: _rounded(share) for name, share in recall.items()}
+    return Probe(kind.name, measure, kind.aim, len(rows), _rounded(score), majority, recalls)
+
+
+def predicted(
+    texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool
+) -> list[str]:
+    """A label for each text, by a probe trained on the texts of other groups (five folds at most).
+
+    ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
+    labels and a word that two texts have.
+    """
+    try:
+        import numpy as np
+        from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+        from sklearn.linear_model import SGDClassifier
+        from sklearn.model_selection import GroupKFold
+    except ImportError:
+        raise UserError(
+            "the probes of the verifier set need scikit-learn, which is not installed; "
+            "pip install -e ."
+        ) from None
+    # Counted once for all folds: which n-grams there are tells no label.
+    counts = CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=np.float64).fit_transform(texts)
+    truth, said = np.array(gold), np.array(gold)
+    folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
+    for train, held in folds.split(counts, groups=groups):
+        said[held] = truth[train[0]]
+        if len(set(truth[train])) < 2:
+            continue
+        weights = TfidfTransformer(sublinear_tf=True).fit(counts[train])
+        least, most = EPOCHS
+        model = SGDClassifier(
+            loss="log_loss",
+            alpha=1 / (len(train) * (BALANCED_COST if balanced else COST)),
+            average=True,
+            max_iter=max(least, min(most, UPDATES // len(train))),
+            tol=None,
+            class_weight="balanced" if balanced else None,
+            random_state=0,
+        )
+        model.fit(weights.transform(counts[train]), truth[train])
+        said[held] = model.predict(weights.transform(counts[held]))
+    return [str(name) for name in said]
+
+
+def _rounded(share: float) -> float:
+    return round(share, 4)

@@ -1,0 +1,286 @@
+"""The annotations' rows in a model's words, kept only where they still say the same (issue 13).
+
+A row is asked for in one request: its step, diagnosis and guidance. The rewording counts if it has
+the same passages, steps, numbers and names, if the checker finds the same label in it after the
+same steps and beside the same passages, and if no remark gives more away. Else the row stays as
+it was, and the reason is counted. Replies lie in the response cache: a run that was killed asks
+nothing twice and ends in the same bytes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tqdm import tqdm
+
+from builders.steps.features import check_row
+from builders.steps.questions import VerifiedSet, prepared, rows, splits_of
+from builders.steps.remarks import GIVES_AWAY, names_answer
+from builders.steps.replies import (
+    UNREADABLE,
+    StepRefused,
+    Written,
+    as_step,
+    check_remarks,
+    one_line,
+    read_injection,
+)
+from builders.steps.rows import StepRow
+from builders.steps.statistics import Rewording
+from builders.steps.targets import gives_away, gives_away_next
+from builders.steps.values import numbers_in, stands, values_in
+from builders.verified.teachers.llm import LLMTeachers
+from builders.verified.teachers.replies import UnreadableReply
+from safe_stepwise import prompts
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.engines.base import EngineError, Request, Sampling
+from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.records import Feedback, Passage
+from safe_stepwise.steps import format_step
+from safe_stepwise.store.event_loop import for_each, wait_for
+from safe_stepwise.store.names import REFINED, REQUEST_FAILED
+from safe_stepwise.taxonomy import CORRECT, TAXONOMY
+
+REWRITE = prompts.load("steps/rewrite")
+REWRITING = Sampling(max_tokens=1024)
+
+ELSEWHERE = "surroundings were changed"
+REAL = "a step that a generator took"
+SAME = "nothing was reworded"
+
+_DEFINITIONS = {entry.name: entry.definition for entry in TAXONOMY}
+_PLACES = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
+_MUCH_LONGER, _FEW = 2, 120
+"""A rewording may have so many times the characters of what it rewords, and so many more."""
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Rewords rows with a model; its client is that of ``teachers``."""
+
+    teachers: LLMTeachers
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column of what is reworded: the model and the prompt."""
+        return f"annotations, reworded by {self.teachers.about.name} prompts {REWRITE.digest[:12]}"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no model answers, only a script."""
+        return self.teachers.about.simulated
+
+    @property
+    def client(self) -> Client:
+        """This process's client."""
+        return self.teachers.client
+
+    def check(self) -> None:
+        """Raise ``UserError`` if the engine can't work, before any work is spent."""
+        self.teachers.check()
+
+    def close(self) -> None:
+        """Close connections and the cache; the next use opens them again."""
+        self.teachers.close()
+
+    def reword(
+        self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
+    ) -> tuple[list[StepRow], Rewording]:
+        """The rows, reworded or as they were, in their order, and what became of them.
+
+        ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
+        """
+        said = wait_for(self._reword_all(chosen, checkers))
+        taken = {row.id for row in chosen}
+        made, kept = [], Counter[str]()
+        for row, found in zip(chosen, said, strict=True):
+            if isinstance(found, StepRow) and found.id != row.id and found.id in taken:
+                found = "another row says the same"
+            if isinstance(found, StepRow):
+                taken.add(found.id)
+                made.append(found)
+            else:
+                kept[found.partition(":")[0]] += 1
+                made.append(row)
+        self._check_outcome(said)
+        reworded = len(made) - kept.total()
+        reasons = dict(sorted(kept.items()))
+        return made, Rewording(self.name, self.simulated, len(made), reworded, reasons)
+
+    async def _reword_all(
+        self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
+    ) -> list[StepRow | str]:
+        found: dict[int, StepRow | str] = {}
+        with tqdm(total=len(chosen), unit="row", desc="rewording", delay=1) as bar:
+
+            async def one(number: int) -> None:
+                row = chosen[number]
+                found[number] = await self._reworded(row, checkers.get(row.question.id))
+                bar.update()
+                bar.set_postfix_str(requests(self.client.accounts.values()), refresh=False)
+
+            await for_each(range(len(chosen)), one, self.client.in_flight)
+        return [found[number] for number in range(len(chosen))]
+
+    async def _reworded(self, row: StepRow, checker: Checker | None) -> StepRow | str:
+        """The row in other words, or why it stays as it is."""
+        if row.origin == REFINED:
+            return REAL
+        if checker is None or row.question != checker.question or row.feedback.query is not None:
+            return ELSEWHERE
+        request = rewriting_request(row)
+        try:
+            reply = await self.client.ask(request)
+            # What is to be reworded stands in the request, and may come back: it is no quotation.
+            said, _ = read_injection(reply.text, row.question.question)
+            return kept(row, checker, said, self.name)
+        except EngineError as error:
+            return f"{REQUEST_FAILED}: {one_line(str(error))}"
+        except UnreadableReply as error:
+            return f"{UNREADABLE}: {error}"
+        except StepRefused as error:
+            return str(error)
+
+    def _check_outcome(self, said: Sequence[StepRow | str]) -> None:
+        """Raise ``UserError`` where every request failed; the work is kept."""
+        asked = [one for one in said if one not in (REAL, ELSEWHERE)]
+        failed = [o for o in asked if isinstance(o, str) and o.startswith(REQUEST_FAILED)]
+        if failed and len(failed) == len(asked):
+            raise UserError(
+                f"{self.teachers.about.name}: no row could be reworded, and nothing was published; "
+                f"the last: {failed[-1].rstrip('.')}; mend that and run the same command again"
+            )
+
+
+def known_rewriter(teachers: object, spec: str) -> Rewriter:
+    """The rewriter of a spec; raises ``UserError`` for one that names no model."""
+    if not isinstance(teachers, LLMTeachers) or spec.partition(":")[0] == "symbolic":
+        raise UserError(
+            f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1"
+        )
+    return Rewriter(teachers)
+
+
+def checkers_of(
+    verified: VerifiedSet,
+    benchmarks: Sequence[str],
+    pool: int | None,
+    seed: int,
+    chosen: Sequence[StepRow],
+) -> dict[str, Checker]:
+    """The checkers of the rows' questions by id, as they were when the rows were made.
+
+    Of an id in several benchmarks there is the checker of one; `Rewriter` compares the questions.
+    """
+    wanted = {(row.question.benchmark, row.question.id) for row in chosen}
+    found: dict[str, Checker] = {}
+    for benchmark, split, row in _rows(verified, benchmarks, pool, seed):
+        if (benchmark, row["id"]) not in wanted:
+            continue
+        wanted.remove((benchmark, row["id"]))  # a later split that repeats it made no rows
+        try:
+            question, label = prepared(row, benchmark, split, seed)
+            found[question.id] = Checker(question, label.reasoning_path, label.knowledge_graph)
+        except (PlanError, ValueError):
+            continue
+    return found
+
+
+def _rows(
+    verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for benchmark in dict.fromkeys(build["benchmark"] for build in verified.of(benchmarks)):
+        for split in splits_of(verified, benchmark):
+            for row in rows(verified, benchmark, split, pool, seed):
+                yield benchmark, split, row
+
+
+def rewriting_request(row: StepRow) -> Request:
+    """What is asked about a row: nothing but what is to be reworded, the question, the verdict."""
+    said = row.feedback
+    messages = REWRITE.messages(
+        question=row.question.question,
+        label=said.error_type,
+        definition=_DEFINITIONS[said.error_type],
+        step=format_step(row.step),
+        diagnosis=said.diagnosis,
+        guidance=said.guidance,
+    )
+    scene = Scene(row.question, previous=row.previous, step=row.step)
+    return Request(messages, REWRITING, REWRITE.schema, "rewrite", scene)
+
+
+def kept(row: StepRow, checker: Checker, said: Written, teacher: str) -> StepRow:
+    """The row as reworded; raises `StepRefused` where that says another thing, or nothing new."""
+    old, label, question = row.feedback, row.feedback.error_type, row.question
+    step = as_step(said.step, row.step.number)
+    if step.kind != row.step.kind:
+        raise StepRefused(f"the step is of another kind: {step.kind}")
+    if (step.text, said.diagnosis, said.guidance) == (row.step.text, old.diagnosis, old.guidance):
+        raise StepRefused(SAME)
+    _check_step(row.step.text, step.text)
+    _check_remark("diagnosis", old.diagnosis, said.diagnosis, row)
+    _check_remark("guidance", old.guidance, said.guidance, row)
+    verdict = checker.check(row.previous, step)
+    if verdict is None or verdict.error_type != label:
+        found = "abstains" if verdict is None else f"finds {verdict.error_type}"
+        raise StepRefused(f"the checker {found}")
+    check_remarks(said, label, len(question.passages), step.number)
+    taken = (*row.previous, step)
+    if label == CORRECT:
+        away = gives_away_next(checker, taken, said.guidance)
+    else:
+        away = gives_away(checker, row.previous, step, said.guidance)
+    if away or names_answer(question, taken, said.guidance):
+        raise StepRefused(GIVES_AWAY)
+    feedback = Feedback(label, said.diagnosis, said.guidance)
+    made = replace(row, step=step, feedback=feedback, teacher=teacher)
+    try:
+        check_row(made)
+    except ValueError as error:
+        raise StepRefused(f"not a valid row: {one_line(str(error))}") from None
+    return made
+
+
+def _check_step(old: str, new: str) -> None:
+    _check_same("step", old, new)
+    for here, there in ((old, new), (new, old)):
+        for value in values_in(here):
+            if not stands(value, [Passage("", (there,))]):
+                raise StepRefused(f"the step has other names: {value[:80]}")
+
+
+def _check_remark(what: str, old: str, new: str, row: StepRow) -> None:
+    _check_same(what, old, new)
+    known = Passage("", (old, row.step.text, row.question.question))
+    for value in values_in(new):
+        if not stands(value, [known]):
+            raise StepRefused(f"the {what} names what it did not: {value[:80]}")
+
+
+def _check_same(what: str, old: str, new: str) -> None:
+    """Raise `StepRefused` unless both name the same passages, steps and numbers."""
+    if places(old) != places(new):
+        raise StepRefused(f"the {what} names other passages or steps")
+    if numbers_in(old) != numbers_in(new):
+        raise StepRefused(f"the {what} has other numbers")
+    if len(new) > _MUCH_LONGER * len(old) + _FEW:
+        raise StepRefused(f"the {what} is much longer")
+
+
+def places(text: str) -> frozenset[tuple[str, int]]:
+    """The passages and steps that a text names.
+
+    >>> sorted(places("By Steps 1 and 2, and Passage 4"))
+    [('passage', 4), ('step', 1), ('step', 2)]
+    """
+    return frozenset(
+        (noun.lower(), int(number))
+        for noun, listed in _PLACES.findall(text)
+        for number in re.findall(r"\d+", listed)
+    )

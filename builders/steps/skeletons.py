@@ -1,0 +1,176 @@
+"""The wording of a text without what it is about: how often a set says the same thing alike.
+
+A *skeleton* is what stays of a step or a diagnosis when all that a question brings along is masked:
+names, numbers, dates, quotations. Two rows with one skeleton were worded by one template, whatever
+they speak of. The rules, coarse on purpose (a set looks more monotonous by them, never less):
+
+- Quotation marks with what they enclose are one mask; so is what follows a colon and opens with a
+  capital or a number ("Passage 3 states: Ana Vorr was ..."), but for a citation.
+- A word with a digit, a number word from two on and a word with a capital are masks. Of the last
+  those stay words that are no names: small ones ("According", "Passage") wherever they stand, and
+  at the start of a sentence forms in -ing and -ly.
+- Articles before a mask, and lists or particles between two ("the Duke of Oru", "Step 1 and Step
+  2"), belong to it. Neighbouring masks are one. Punctuation and case are dropped.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from builders.steps.rows import StepRow
+from safe_stepwise.records import Step
+from safe_stepwise.taxonomy import TAXONOMY
+
+MASK = "_"
+MOST_SHARE = 0.02
+"""No skeleton should make up more than this of a type's rows, where a row alone is no more."""
+COMMONEST = 20
+"""Diagnoses whose common share of all rows is told."""
+
+# A mark that opens twice is read from the second on: else a text of them took quadratic time.
+_QUOTED = re.compile(
+    r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^‘’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)"
+)
+_SPOKEN = re.compile(r":\s++(?!(?:Passage|Step)s? \d)(?=[^\Wa-z]).*", re.DOTALL)
+_WORD = re.compile(r"\w++(?:['’.&-]\w++)*+")
+_SENTENCE = re.compile(r"[.?!]\s|\A")
+_NO_NAMES = frozenset(
+    "a about above accepted according after again all already also although an and another "
+    "answer any as at based because before behind besides both but by clearly each earlier "
+    "either even every finally first following for from given go hence here how however if in "
+    "indeed it its just last later let likewise look neither next no nobody none nor not "
+    "nothing now of on once one only or other our out over passage passages put read reread "
+    "same search second since so some step steps still such taken that the their then there "
+    "therefore these they third this those though through thus to together too turn under "
+    "until up we what when where whereas whether which while who whom whose why with within "
+    "without write yes yet you".split()
+)
+_NUMBERS = frozenset(
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "thousand million billion dozen".split()
+)
+_ARTICLES = frozenset("the a an".split())
+_INNER = _ARTICLES | set("of and or de del della la le du van von der den da di y el al".split())
+_CITED = frozenset("passage passages step steps".split())
+
+
+@lru_cache(maxsize=16384)
+def skeleton(text: str) -> str:
+    """The skeleton of a text: words in lower case and masks, one space between two of them.
+
+    A skeleton is its own skeleton. Text of any script is read; what has no case is masked.
+
+    >>> skeleton("According to Passage 3, the author of “Oru” was born on 5 May 1901 in St. Vel.")
+    'according to passage _ the author of _ was born on _ in _'
+    >>> skeleton("Comparing Step 1, Step 2 and Step 4, Ana Vorr is the older one.")
+    'comparing step _ is the older one'
+    """
+    masked = _SPOKEN.sub(f" {MASK} ", _QUOTED.sub(f" {MASK} ", text))
+    starts = {found.end() for found in _SENTENCE.finditer(masked)}
+    return " ".join(_merged(_kept(found, starts) for found in _WORD.finditer(masked)))
+
+
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """How differently the rows of one type are worded; a share is None where there are no rows.
+
+    Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``,
+    not among the steps.
+    """
+
+    rows: int
+    steps: int
+    """Skeletons of steps."""
+    commonest_step: float | None
+    """The share of the commonest of them, of the rows that are no final answers."""
+    diagnoses: int
+    commonest_diagnosis: float | None
+
+
+def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
+    """The variety of each type that has rows, in the taxonomy's order."""
+    of_type: dict[str, list[StepRow]] = defaultdict(list)
+    for row in rows:
+        of_type[row.feedback.error_type].append(row)
+    return {
+        entry.name: _variety(of_type[entry.name]) for entry in TAXONOMY if entry.name in of_type
+    }
+
+
+def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
+    """The share of the rows whose diagnosis has one of the `COMMONEST` skeletons; None without."""
+    counts = Counter(skeleton(row.feedback.diagnosis) for row in rows)
+    return _share(sum(n for _, n in counts.most_common(COMMONEST)), len(rows))
+
+
+def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
+    """Ids of the test rows whose step has a skeleton that no step of train has.
+
+    All final answers have the same one.
+    """
+    known = {_of_step(row.step) for row in train}
+    return frozenset(row.id for row in test if _of_step(row.step) not in known)
+
+
+def _of_step(step: Step) -> str:
+    return MASK if step.kind == "Final Answer" else skeleton(step.text)
+
+
+def _variety(rows: Sequence[StepRow]) -> Variety:
+    steps = Counter(skeleton(r.step.text) for r in rows if r.step.kind != "Final Answer")
+    diagnoses = Counter(skeleton(r.feedback.diagnosis) for r in rows)
+    return Variety(len(rows), len(steps), _top(steps), len(diagnoses), _top(diagnoses))
+
+
+def _top(counts: Counter[str]) -> float | None:
+    return _share(max(counts.values(), default=0), counts.total())
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _kept(found: re.Match[str], starts: set[int]) -> str:
+    """A word in lower case, or a mask for it."""
+    word = found[0]
+    plain = word.lower()
+    if any(c.isdigit() for c in word) or plain in _NUMBERS:
+        return MASK
+    if word.islower() or plain in _NO_NAMES:
+        return plain
+    # A verb or adverb may open a sentence; capitalised elsewhere, it is part of a name.
+    opens = plain == "i" or (plain.isascii() and plain.endswith(("ing", "ly")))
+    return plain if opens and found.start() in starts else MASK
+
+
+def _merged(words: Iterable[str]) -> list[str]:
+    """The words with masks that belong together as one."""
+    made: list[str] = []
+    for word in words:
+        if word == MASK:
+            _join(made)
+        else:
+            made.append(word)
+    return made
+
+
+def _join(made: list[str]) -> None:
+    """Put a mask at the end, or let the one that stands there already be it."""
+    end = len(made)
+    while end and made[end - 1] in _INNER:
+        end -= 1
+    if end and made[end - 1] == MASK:
+        del made[end:]
+    else:
+        while made and made[-1] in _ARTICLES:
+            made.pop()
+        made.append(MASK)
+    # "Step 1, Step 2 and Step 3" is one list as well.
+    if made[-2:-1] and made[-2] in _CITED:
+        end = len(made) - 2
+        end -= end > 0 and made[end - 1] in ("and", "or")
+        if end > 1 and made[end - 1] == MASK and made[end - 2] in _CITED:
+            del made[end:]

@@ -1,0 +1,141 @@
+"""Files of judgements, as the page exports them: a JSON object a line, a row of a reviewer each.
+
+    {"of": "labels", "sample": "9f…", "benchmark": "musique", "id": "2hop__1", "sha256": "07…",
+     "stratum": ["musique", "wrong_answer"], "reviewer": "ann", "label": "right", "type": "wrong",
+     "explanation": "true", "lacks_evidence": null, "note": ""}
+
+``sample`` and ``sha256`` identify the sample and what was shown of the row; a question that was
+left open, or is not asked of the row, is null.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from evaluators.audit.asked import ASKED, PARTS, asked_of
+from evaluators.audit.rows import Key, Stratum
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import AUDITED, Audited
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.terminal import printable
+
+_AGAIN = "export it from the page again, or mend the line"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one reviewer said of one row; ``answers`` has no question that was left open."""
+
+    of: Audited
+    sample: str
+    benchmark: str
+    id: str
+    sha256: str
+    stratum: Stratum
+    reviewer: str
+    answers: Mapping[str, str]
+    note: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Of the row."""
+        return self.benchmark, self.id
+
+    @property
+    def row(self) -> tuple[str, Stratum]:
+        """What has to be alike in all judgements of a row."""
+        return self.sha256, self.stratum
+
+
+_KEYS = [field.name for field in fields(Judgement) if field.name != "answers"]
+
+
+def parse(line: str | bytes) -> Judgement:
+    """The judgement of a line; raises ``ValueError``, and nothing else, for a line that is none."""
+    said = shaped(parse_json(line), Mapping[str, object], "the line")
+    of = said.get("of")
+    if of not in AUDITED:
+        raise ValueError(f"of is not one of {', '.join(AUDITED)}")
+    names = [asked.name for asked in ASKED[of]]
+    if lacking := [name for name in (*_KEYS, *names) if name not in said]:
+        raise ValueError(f"it has no {lacking[0]}")
+    if strange := sorted(set(said) - {*_KEYS, *names}):
+        raise ValueError(f"{printable(strange[0])} is no key of it")
+    stratum = tuple(shaped(said["stratum"], list[str], "stratum"))
+    if len(stratum) != len(PARTS[of]) or stratum[0] != said["benchmark"]:
+        raise ValueError(f"stratum is not {', '.join(PARTS[of])}")
+    plain = {name: said[name] for name in _KEYS if name not in ("of", "stratum")}
+    answers = _answers(of, stratum, {name: said[name] for name in names})
+    found = Judgement(of=of, stratum=stratum, answers=answers, **plain)
+    shaped(found, Judgement, "it")
+    if not found.reviewer.strip():
+        raise ValueError("reviewer is empty")
+    return found
+
+
+def _answers(of: Audited, stratum: Stratum, said: Mapping[str, object]) -> dict[str, str]:
+    allowed = {asked.name: asked.answers for asked in asked_of(of, stratum)}
+    found: dict[str, str] = {}
+    for name, answer in said.items():
+        if answer is None:
+            continue
+        if name not in allowed:
+            raise ValueError(f"{name} is not asked of this row, so it has to be null")
+        if not isinstance(answer, str) or answer not in allowed[name]:
+            raise ValueError(f"{name} is not one of {', '.join(allowed[name])}, or null")
+        found[name] = answer
+    return found
+
+
+def read(files: Iterable[Path]) -> list[Judgement]:
+    """The judgements of files about one sample, in their order.
+
+    Raises ``UserError`` with file and line for a line that is none, a row twice by one reviewer,
+    and for files of different samples; with the file for one that is empty or can't be read, and
+    if no question is answered in any.
+    """
+    found: dict[tuple[str, Key], tuple[Judgement, str]] = {}
+    rows: dict[Key, tuple[str, Stratum]] = {}
+    first: tuple[Judgement, str] | None = None
+    for where, judgement in (one for file in files for one in _lines(file)):
+        first = first or (judgement, where)
+        if (judgement.of, judgement.sample) != (first[0].of, first[0].sample):
+            raise UserError(
+                f"{where}: judges another sample than {first[1]}; score the files of one sample at "
+                "a time"
+            )
+        key = judgement.reviewer, judgement.key
+        if key in found:
+            raise UserError(
+                f"{where}: {printable(judgement.reviewer)!r} judged the row "
+                f"{printable(judgement.id)!r} before, in {found[key][1]}; remove one of the two"
+            )
+        if rows.setdefault(judgement.key, judgement.row) != judgement.row:
+            raise UserError(
+                f"{where}: its row {printable(judgement.id)!r} has other content in an earlier "
+                f"line; {_AGAIN}"
+            )
+        found[key] = judgement, where
+    judgements = [judgement for judgement, _ in found.values()]
+    if first and not any(judgement.answers for judgement in judgements):
+        raise UserError(f"{first[1]}: no question is answered there or anywhere else; judge rows")
+    return judgements
+
+
+def _lines(file: Path) -> Iterator[tuple[str, Judgement]]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(
+            f"{file}: cannot be read ({error.strerror}); give files that the page exported"
+        ) from None
+    if not lines:
+        raise UserError(f"{file}: holds no judgement; export it from the page")
+    for number, line in enumerate(lines, 1):
+        where = f"{file}, line {number}"
+        try:
+            judgement = parse(line)
+        except ValueError as error:
+            raise UserError(f"{where}: is no judgement ({error}); {_AGAIN}") from None
+        yield where, judgement

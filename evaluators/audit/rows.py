@@ -1,0 +1,183 @@
+"""The rows of a published set as a reviewer sees them, and the strata that they are in."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evaluators.verifier.step_set import read_step_rows
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NOISE_TYPES, Label, Question, identity
+from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
+from safe_stepwise.store.names import LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
+from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.shapes import shaped
+from safe_stepwise.taxonomy import category, labels
+
+Key = tuple[str, str]
+"""Benchmark and id of a row."""
+Stratum = tuple[str, ...]
+"""Values of the `asked.PARTS`."""
+T = TypeVar("T")
+_UNJUDGED = "unparsed"
+_PLACE = ("id", "benchmark", "error_type", "origin")
+_TEXTS = ("question", "current_step", "diagnosis", "guidance", "teacher")
+_STEP = (*_PLACE, *_TEXTS, "passages", "previous_steps", "query")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row, with all that is shown of it (for JSON)."""
+
+    key: Key
+    stratum: Stratum
+    shown: Mapping[str, Any]
+
+    @property
+    def sha256(self) -> str:
+        """Of all that a judgement of it is about."""
+        return identity([self.key, self.stratum, self.shown])
+
+
+def strata(folder: Path, of: Audited) -> dict[Key, Stratum]:
+    """The rows that can be judged, each with its stratum.
+
+    An id that is in several splits counts once, as the first; a row that was not judged by its
+    teacher has no label to audit. Raises ``UserError`` for a folder that holds no such set.
+    """
+    found: dict[Key, Stratum] = {}
+    for key, stratum in (_label_strata if of == LABELS else _step_strata)(folder):
+        found.setdefault(key, stratum)
+    return {key: stratum for key, stratum in found.items() if stratum[1] != _UNJUDGED}
+
+
+def rows(folder: Path, of: Audited, keys: Collection[Key]) -> dict[Key, Row]:
+    """The rows with these keys, as far as they are there; raises as `strata`."""
+    wanted = frozenset(keys)
+    found: dict[Key, Row] = {}
+    for row in (_label_rows if of == LABELS else _step_rows)(folder, [id_ for _, id_ in keys]):
+        if row.key in wanted:
+            found.setdefault(row.key, row)
+    return found
+
+
+# ------------------------------------------------------------------------------------------ labels
+
+
+def _label_strata(folder: Path) -> Iterator[tuple[Key, Stratum]]:
+    for benchmark, files in _labeled(folder).items():
+
+        def read(row: Mapping[str, Any], name: str = benchmark) -> tuple[Key, Stratum]:
+            return (name, shaped(row["id"], str)), (name, _named(row["noise_type"], NOISE_TYPES))
+
+        for file in files:
+            yield from read_rows(file, read, ("id", "noise_type"))
+
+
+def _label_rows(folder: Path, ids: Sequence[str]) -> Iterator[Row]:
+    for benchmark, files in _labeled(folder).items():
+        for file in files:
+            yield from read_rows(file, partial(_label_row, benchmark), wanted=_with(ids))
+
+
+def _labeled(folder: Path) -> dict[str, list[Path]]:
+    dataset = dataset_folder(folder, VERIFIED)
+    if dataset is None or not (files := labeled_files(dataset)):
+        raise UserError(
+            f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate"
+        )
+    return files
+
+
+def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
+    asked = shaped(question_of(row, benchmark=benchmark, split=""), Question, "the question")
+    label = shaped(label_of(row), Label, "the label")
+    shown = {
+        "question": asked.question,
+        "answers": list(asked.accepted),
+        "passages": [
+            {
+                "title": p.title,
+                "sentences": list(p.sentences),
+                "gold": p.is_gold,
+                "supporting": [
+                    fact.sentence
+                    for fact in asked.supporting_facts
+                    if p.is_gold and fact.title == p.title
+                ],
+            }
+            for p in asked.passages
+        ],
+        "evidence": [[t.head, t.relation, t.tail] for t in asked.evidence],
+        "decomposition": [[hop.question, hop.answer, hop.passage] for hop in asked.decomposition],
+        "label": label.noise_type,
+        "confidence": label.confidence,
+        "explanation": label.explanation,
+        "path": [asdict(triple) for triple in label.reasoning_path],
+        "graph": [asdict(triple) for triple in label.knowledge_graph],
+        "teacher": label.teacher,
+    }
+    return Row((benchmark, asked.id), (benchmark, label.noise_type), shown)
+
+
+# ------------------------------------------------------------------------------------------- steps
+
+
+def _step_strata(folder: Path) -> Iterator[tuple[Key, Stratum]]:
+    for file in _step_files(folder):
+        yield from read_step_rows(file, _PLACE, _step_place)
+
+
+def _step_rows(folder: Path, ids: Sequence[str]) -> Iterator[Row]:
+    for file in _step_files(folder):
+        yield from read_step_rows(file, _STEP, _step_row, _with(ids))
+
+
+def _step_files(folder: Path) -> list[Path]:
+    dataset = dataset_folder(folder, VERIFIER_STEPS)
+    if dataset is None or not (files := parquet_files(dataset, STEPS)):
+        raise UserError(
+            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or "
+            "regenerate"
+        )
+    return files
+
+
+def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
+    benchmark, id_ = (shaped(row[name], str, name) for name in ("benchmark", "id"))
+    error, origin = _named(row["error_type"], labels()), _named(row["origin"], ORIGINS)
+    return (benchmark, id_), (benchmark, error, origin)
+
+
+def _step_row(row: Mapping[str, Any]) -> Row:
+    key, stratum = _step_place(row)
+    shown = {
+        **{name: shaped(row[name], str, name) for name in _TEXTS},
+        "passages": [
+            {name: shaped(passage[name], str, name) for name in ("title", "text")}
+            for passage in row["passages"]
+        ],
+        "previous_steps": [*shaped(row["previous_steps"], list[str], "previous_steps")],
+        "label": stratum[1],
+        "category": category(stratum[1]),
+        "origin": stratum[2],
+        "query": shaped(row["query"], str | None, "query"),
+    }
+    return Row(key, stratum, shown)
+
+
+def _named(place: int | None, names: Sequence[str]) -> str:
+    """The name of a class, which a row may not lack."""
+    if place is None or place < 0:
+        raise ValueError("its label or origin is missing")
+    return names[place]
+
+
+def _with(ids: Sequence[str]) -> Callable[[Any], Any]:
+    known = pa.array(ids, pa.string())
+    return lambda batch: pc.is_in(batch.column("id"), value_set=known)

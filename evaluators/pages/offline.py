@@ -1,0 +1,70 @@
+"""A page in one file, opened from disk: data as JSON, its own script, and nothing else.
+
+Whatever the data hold (passages, what models said) is carried as JSON that cannot end its element
+and shown as text alone (``dom.js``), and a content security policy lets nothing run but the page's
+own script and nothing be fetched at all.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import write_atomically
+
+_SHARED = Path(__file__).parent / "templates"
+# All of these are mere spelling in JSON; raw, the first three can end or change a script element.
+_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+
+
+def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> str:
+    """The page whose ``page.html.jinja``, ``style.css`` and ``scripts`` (NAME.js) lie in a folder.
+
+    ``name`` is what the page is about; the scripts find ``data`` as ``dom.js`` parsed it.
+    """
+    style = "\n".join((f / "style.css").read_text(encoding="utf-8") for f in (_SHARED, templates))
+    files = (_SHARED / "dom.js", *(templates / f"{name}.js" for name in scripts))
+    script = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    environment = Environment(
+        loader=FileSystemLoader((templates, _SHARED)), undefined=StrictUndefined, autoescape=True
+    )
+    return environment.get_template("page.html.jinja").render(
+        name=name,
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        data=Markup(embedded(data)),
+    )
+
+
+def write_page(output: Path, html: str) -> None:
+    """Write a page; raises ``UserError`` for a file that can't be written."""
+    # What a model said may hold half of a surrogate pair, for which this writes JSON's own escape.
+    content = html.encode("utf-8", "backslashreplace")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(output, content)
+    except OSError as error:
+        raise UserError(
+            f"{output}: cannot be written ({error.strerror}); choose another --output"
+        ) from None
+
+
+def embedded(data: object) -> str:
+    r"""JSON that can stand in an HTML script element, whatever it holds.
+
+    >>> print(embedded(["</script><!--"]))
+    ["\u003c/script\u003e\u003c!--"]
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,59 @@
+"""Readers of steps and remarks take time in proportion to their texts, whatever these are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from builders.steps.remarks import check_sound
+from builders.steps.replies import StepRefused, Written
+from builders.steps.rewriting import places
+from builders.steps.values import numbers_in, values_in
+from builders.steps.witness import LONGEST_STEP, bears_out
+from safe_stepwise.checking.plans import make_plan
+from safe_stepwise.records import Passage, Question, Step, Triple
+from safe_stepwise.taxonomy import labels
+from tests.growth import UNITS, too_slow
+
+PAGES = (
+    Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True),
+    Passage("Ors Velt", ("Ors Velt was born in Oru.",), True),
+)
+PATH = (
+    Triple("Dune Rain", "director", "Ors Velt", 1),
+    Triple("Ors Velt", "place of birth", "Oru", 2),
+)
+CHAIN = Question("q", "b", "train", "Where was its director born?", "Oru", passages=PAGES)
+PLAN = make_plan(CHAIN, PATH, PATH)
+FIRST = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "Attribution")
+
+
+def witnessed(text: str) -> None:
+    step = Step(2, text[:LONGEST_STEP], "Attribution")
+    for label in labels():
+        bears_out(label, PLAN, CHAIN, (FIRST,), step)
+
+
+def sound(text: str) -> None:
+    for said in (Written("", text, "Go on."), Written("", "Passage 1 says it.", text)):
+        with suppress(StepRefused):
+            check_sound(CHAIN, (FIRST,), 1, said)
+
+
+@pytest.mark.parametrize("reader", [values_in, numbers_in, places, sound])
+def test_twice_the_text_takes_twice_the_time(reader: Callable[[str], Any]) -> None:
+    assert too_slow(reader) == []
+
+
+def test_the_witness_reads_no_more_than_a_step_and_soon() -> None:
+    """Its patterns look ahead, so what is longer than any step is not looked at."""
+    start = time.process_time()
+    for unit in UNITS:
+        witnessed(unit * (LONGEST_STEP // len(unit)))
+    assert time.process_time() - start < 0.2 * len(UNITS)
+    long = Step(2, "“A; " * LONGEST_STEP, "Attribution")
+    assert not any(bears_out(label, PLAN, CHAIN, (FIRST,), long) for label in labels())

@@ -1,0 +1,114 @@
+"""Probes find what gives a label away, and nothing where nothing does."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from builders.steps.probes import EVIDENCE, FOLDS, KINDS, predicted, probed
+from builders.steps.rows import StepRow
+from safe_stepwise.records import Feedback, Question, Step
+
+WORDS = "river town duke built before after crowned stone bridge north south of the by in".split()
+
+
+def row(question: int, text: str, label: str, *previous: str) -> StepRow:
+    asked = Question(f"q{question}", "b", "train", "Who?", "Oru")
+    before = tuple(Step(n, said, "Attribution") for n, said in enumerate(previous, 1))
+    step = Step(len(before) + 1, text, "Attribution")
+    return StepRow(asked, before, step, Feedback(label, "So.", "Go on."), "ideal", "hand")
+
+
+def rows(number: int, giveaway: bool, before: bool = False) -> list[StepRow]:
+    """Rows of random words; with a giveaway, each label has one of its own."""
+    rng = random.Random(1)
+    made = []
+    for n in range(number):
+        label = rng.choice(EVIDENCE)
+        words = rng.choices(WORDS, k=8)
+        told = [*words, f"giveaway{label[:4]}"] if giveaway else words
+        rng.shuffle(told)
+        texts = (" ".join(words), " ".join(told)) if before else (" ".join(told),)
+        made.append(row(n // 3, texts[0], label, *texts[1:]))
+    return made
+
+
+def test_a_giveaway_is_found() -> None:
+    for probe in probed(rows(400, giveaway=True)):
+        assert probe.score is not None
+        assert probe.score > 0.98
+        assert probe.is_above
+        assert set(probe.recall) == set(EVIDENCE)
+
+
+def test_without_one_nothing_is_found() -> None:
+    for probe in probed(rows(400, giveaway=False)):
+        assert probe.score is not None
+        assert probe.majority is not None
+        assert abs(probe.score - probe.majority) < 0.08
+        assert not probe.is_above
+
+
+def test_a_giveaway_in_the_steps_before_is_found_by_the_probe_that_sees_them() -> None:
+    alone, both, _ = probed(rows(400, giveaway=True, before=True))
+    assert alone.score is not None
+    assert both.score is not None
+    assert alone.score < 0.4
+    assert both.score > 0.8
+
+
+def test_questions_are_never_parted() -> None:
+    """A word that tells the label within its question alone helps nobody."""
+    rng = random.Random(2)
+    made = []
+    for n in range(150):
+        label = rng.choice(EVIDENCE)
+        made += [row(n, f"word{n} {' '.join(rng.choices(WORDS, k=4))}", label) for _ in range(3)]
+    score = probed(made)[0].score
+    assert score is not None
+    assert score < 0.45
+
+
+def test_equal_rows_give_equal_figures_in_any_order() -> None:
+    made = rows(120, giveaway=False)
+    assert probed(made) == probed(made) == probed(made[::-1])
+
+
+def test_the_balanced_one_is_the_mean_of_recalls() -> None:
+    probe = probed(rows(200, giveaway=False))[2]
+    assert probe.score == pytest.approx(sum(probe.recall.values()) / 4, abs=1e-3)
+    assert probe.majority == 0.25
+    assert probe.measure == "balanced accuracy"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 7, 30])
+def test_few_rows_are_no_fault(number: int) -> None:
+    for probe in probed(rows(number, giveaway=True)):
+        assert probe.rows == number
+        assert probe.score is None or 0 <= probe.score <= 1
+        if number < 4:  # of one question
+            assert probe.score is None
+            assert not probe.is_above
+    some = probed(rows(30, giveaway=True))
+    assert all(probe.score is not None for probe in some)
+
+
+def test_a_label_of_one_question_is_never_guessed() -> None:
+    made = [row(0, "so it is", "Correct"), row(1, "so it is", "Off-topic")]
+    assert predicted([r.step.text for r in made], ["a", "b"], ["0", "1"], False) == ["b", "a"]
+    assert probed(made)[0].score == 0.0
+
+
+def test_one_label_is_no_task() -> None:
+    probe = probed([row(n, "so it is", "Correct") for n in range(20)])[0]
+    assert (probe.score, probe.majority, probe.recall) == (None, 1.0, {})
+
+
+def test_aims_are_those_of_the_design() -> None:
+    assert [(kind.aim, kind.balanced) for kind in KINDS] == [
+        (0.5, False),
+        (0.62, False),
+        (0.4, True),
+    ]
+    assert FOLDS == 5
