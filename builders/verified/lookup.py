@@ -149,11 +149,26 @@ def _put_for(value: str, old: str, new: str) -> str | None:
     >>> _put_for("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
     'New Vel'
     """
-    first, *others = map(re.escape, re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old))
-    place = rf"(?:{re.escape(value)}|(.+?))"
-    found = re.fullmatch(first + "".join(place + part for part in others), new, re.DOTALL)
-    said = {group for group in found.groups() if group is not None} if found else set()
-    return said.pop() if len(said) == 1 else None
+    first, *parts = re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old)
+    start = len(first)
+    for part in parts:  # the first place where the other value stands
+        if not new.startswith(value + part, start):
+            break
+        start += len(value + part)
+    for places in range(1, len(parts) + 1):
+        longer, rest = divmod(len(new) - len(old), places)
+        other = new[start : start + len(value) + longer]
+        if not rest and other and new == _with_other(first, parts, value, other, new):
+            return other
+    return None
+
+
+def _with_other(first: str, parts: Sequence[str], value: str, other: str, new: str) -> str:
+    """The parts of a text with either value between each two, whichever the new one has there."""
+    text = first
+    for part in parts:
+        text += (other if new.startswith(other + part, len(text)) else value) + part
+    return text
 
 
 def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
