@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--verified", **FOLDER, required=True, help="what build_verified wrote")
     add_teacher(parser, "mock:FILE to try things out")
-    add("--rows", **COUNT, required=True, help="rows to choose, exactly")
+    add("--rows", **COUNT, required=True, help="rows to choose; copies are then taken out of test")
     add("--output", **FOLDER, required=True, help=f"{VERIFIER_STEPS} goes there")
     add("--questions", **COUNT, help="of exactly N questions (default: any)")
     most = f"at most N rows of a question (default {ROWS_PER_QUESTION})"
@@ -103,7 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--refined", **FILE, help="of refine_verifier_steps: rows that join in")
     others = "of the questions that could not be verified instead; nothing checks their steps"
     add("--unverifiable", action="store_true", help=others)
-    add("--pool", **COUNT, help="try N questions of each split (default: one for every 3 rows)")
+    add(
+        "--pool",
+        **COUNT,
+        help="try N questions of each split (default: one for 3 rows, 200 at least)",
+    )
     add("--seed", **SEED, help="of every draw (default 0)")
     add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
     add("--workers", **COUNT, default=cores(), help="default: all cores")

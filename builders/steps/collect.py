@@ -164,6 +164,11 @@ def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
             "rows that have some"
         )
     if not found.candidates:
+        if found.kept_questions.total() == done:
+            raise UserError(
+                f"{plan.verified}: all of its {done:,} questions belong to the evaluation sample; "
+                "add others, as of --split train, or a smaller --evaluation-size in build_verified"
+            )
         often = [f"; most often ({n:,}) {why}" for (_, why), n in found.refused.most_common(1)]
         raise UserError(
             f"{plan.verified}: no row could be made of its {done:,} questions "

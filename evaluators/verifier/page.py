@@ -192,7 +192,7 @@ def _notes(verifiers: Sequence[Mapping[str, Any]]) -> str:
     if any(verifier["name"].startswith("symbolic:") for verifier in verifiers):
         lines.append(
             "- The graph checker (symbolic) had to agree with each injected row before it was "
-            "kept: on these rows it is no competitor but a bound, by construction."
+            "kept, there by the label's path, here by annotations: it is no fair competitor."
         )
     return "\n".join(lines)
 

@@ -230,7 +230,7 @@ def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
     assert (verifier["simulated"], checker["simulated"]) == (True, True)
     page = (output / "verifier_quality.md").read_text()
     assert "> **Simulated**" in page
-    assert "no competitor but a bound" in page
+    assert "it is no fair competitor" in page
     for name in ("verdicts.jsonl", "prefixes.jsonl"):
         lines = (output / name).read_text().splitlines()
         assert lines
