@@ -104,8 +104,11 @@ def _annotated(question: Question, whole: Question, folder: Path) -> Question:
             continue
         own = whole.passages[number - 1]
         places[number] = place
-        pages.append(replace(page, is_gold=own.is_gold))
-        whole = whole if own.text == page.text else _as_told(whole, own, page)
+        if own.text == page.text:
+            pages.append(own)
+        else:
+            pages.append(replace(own, sentences=tuple(_cut(page.text, own.sentences))))
+            whole = _as_told(whole, own, page)
     if changed > 1 or whole.question != question.question:
         raise UserError(
             f"{folder}: its question {question.id!r} has other text or passages than the steps; "
@@ -119,6 +122,22 @@ def _annotated(question: Question, whole: Question, folder: Path) -> Question:
             for hop in whole.decomposition
         ),
     )
+
+
+def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
+    """A text cut as the sentences of which it changes some: where one stays as it is, one begins.
+
+    >>> list(_cut("Ana left Vel. It is old.", ("Ana left Oru.", "It is old.")))
+    ['Ana left Vel.', 'It is old.']
+    """
+    start = 0
+    for number, sentence in enumerate(sentences):
+        end = start + len(sentence.strip())
+        if text[start:end] != sentence.strip():
+            left = (text.find(later.strip(), start) for later in sentences[number + 1 :])
+            end = next((place - 1 for place in left if place >= start), len(text))
+        yield text[start:end]
+        start = min(end + 1, len(text))
 
 
 def _as_told(question: Question, old: Passage, new: Passage) -> Question:

@@ -209,7 +209,7 @@ def real(data: Path, benchmark: str) -> Iterator[tuple[Question, Label]]:
 
 
 @pytest.mark.parametrize(("benchmark", "trajectories", "steps"), [
-    ("hotpotqa", 1200, 20_000), ("2wikimultihopqa", 520, 11_000), ("musique", 148, 3_000),
+    ("hotpotqa", 1150, 15_000), ("2wikimultihopqa", 515, 8_000), ("musique", 120, 1_500),
 ])  # fmt: skip
 def test_real_questions(real_data: Path, benchmark: str, trajectories: int, steps: int) -> None:
     found = AnnotationsMaker().make_all(list(real(real_data, benchmark)))

@@ -80,3 +80,11 @@ def test_texts_that_differ_in_more_have_nothing_in_its_place() -> None:
     assert lookup._put_for("Oru", "Oru is old.", "Vel was old.") is None
     assert lookup._put_for("Oru", "It is old.", "It was old.") is None
     assert lookup._put_for("Oru", "Oru " * 400 + "!", "Vel " * 399 + "Kel " + "!") is None
+
+
+def test_a_changed_text_is_cut_where_sentences_stay() -> None:
+    own = ("Oru is old.", " Ana left Oru.", " It rained.", " Oru lies on the Vel.")
+    text = "Kel is old. Ana left Kel. It rained. Kel lies on the Vel."
+    found = [*lookup._cut(text, own)]
+    assert found[2:] == ["It rained.", "Kel lies on the Vel."]
+    assert found[:2] == ["Kel is old. Ana left Kel.", ""]
