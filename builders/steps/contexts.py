@@ -15,13 +15,11 @@ from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import CAPITAL, clean, read
+from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
 from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.text import as_date, normal_name, words_of
-from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Label, Passage, Question, Triple
 
-_OPENERS = word_list("openers")
 _NAME_GOES_ON = re.compile(rf"[ -]{CAPITAL}")
 _NAME_BEFORE = re.compile(rf"({CAPITAL}[\w'’.-]*) $")
 
@@ -157,7 +155,7 @@ def _is_whole(sentence: str, start: int, end: int) -> bool:
     if _NAME_GOES_ON.match(sentence, end):
         return False
     led = _NAME_BEFORE.search(sentence[:start])
-    return led is None or clean(led[1]) in _OPENERS or is_nation(clean(led[1]))
+    return led is None or clean(led[1]) in OPENERS or is_nation(clean(led[1]))
 
 
 def _left(page: Passage, value: str, other: str) -> bool:

@@ -396,16 +396,18 @@ class Injector:
             return ["no" if answer.lower() == "yes" else "yes"]
         words = set(normal_name(answer).split())
         facts = [self.plan.items[n] for n in self.plan.facts]
+        exact = as_date(answer) or as_number(answer) is not None
+        if exact and self.plan.kind == "sequential":
+            return self._shuffled(
+                self._wrong_values(facts[-1], answer, position), position, "answer"
+            )
         names = [side.entity for side in self.plan.sides]
         names += [self._subject(item) for item in facts]
         if self.plan.kind == "sequential":
             names += [self.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(without_qualifier(name) for name in names)
-        exact = bool(as_date(answer)) or as_number(answer) is not None
         others = [n for n in plain if n and not words & set(normal_name(n).split())]
         others = [name for name in others if not name.startswith("List of ")]
-        if exact and self.plan.kind == "sequential":
-            others = self._wrong_values(facts[-1], answer, position)
         return self._shuffled(others, position, "answer")
 
     # ---------------------------------------------------------------------------------- helpers

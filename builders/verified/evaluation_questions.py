@@ -14,7 +14,7 @@ as the sample is; others are taken as they are.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -242,9 +242,7 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
         raise RowError("passages is empty")
     id_ = row.get("id")
     question = Question(
-        id=fields.filled_text(id_, "id")
-        if id_ is not None
-        else identity([asked, *map(asdict, passages)]),
+        id=fields.filled_text(id_, "id") if id_ is not None else identity([asked, *passages]),
         benchmark=benchmark,
         split=split,
         question=asked,

@@ -8,7 +8,7 @@ asks for it again.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -136,7 +136,7 @@ class Journal:
             write_lines(self._path, map(self._line, order))
 
     def _line(self, key: str) -> str:
-        return canonical_json({"key": key, "trajectory": asdict(self._known[key])})
+        return canonical_json({"key": key, "trajectory": self._known[key]})
 
     def close(self) -> None:
         """Close the file."""

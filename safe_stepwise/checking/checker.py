@@ -307,10 +307,9 @@ class Checker:
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():
             if self.claims.asks_for(case.reading, item):
-                unnamed = (
-                    {"missing": "what is needed"} if self._gives_away(item, case.previous) else {}
-                )
-                return self._about(item, case, "Information Miss", "missed", **unnamed)
+                hidden = self._gives_away(item, case.previous)
+                told = {"missing": "what is needed"} if hidden else {}
+                return self._about(item, case, "Information Miss", "missed", **told)
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile
 
-from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
+from safe_stepwise.language.reading import CAPITAL, OPENERS, Span, Text, clean, read
 from safe_stepwise.language.text import as_date, has_words, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 _PARTICLES = word_list("particles")
 _HONORIFICS = word_list("honorifics")
-_OPENERS = word_list("openers")
 _SORTS = word_list("sorts")
 _DIVISIONS = word_list("divisions")
 _LIST = 80
@@ -280,7 +279,7 @@ def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
     found: dict[str, tuple[str, int]] = {}
     for number, sentence in enumerate(passage.sentences):
         for run in _NAME_RUN.finditer(sentence):
-            words = dropwhile(lambda word: clean(word) in _OPENERS, run.group().split())
+            words = dropwhile(lambda word: clean(word) in OPENERS, run.group().split())
             written = " ".join(words)
             if len(clean(written)) >= _SHORTEST_NAME:
                 found.setdefault(clean(written), (written, number))

@@ -33,7 +33,8 @@ _NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
 _POINT = re.compile(r"\.(?=\w)")
 _MARKS = ",;:()"
 _APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
-_OPENERS = word_list("openers")
+OPENERS = word_list("openers")
+"""Words, cleaned, whose capital says nothing at the head of a sentence."""
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
 
@@ -148,7 +149,7 @@ _PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]{{0,80}}+) ({CAPITAL}[\w'’-]{{1
 def _full_names(sentence: str) -> Iterator[str]:
     for match in _PAIR.finditer(sentence):
         given = clean(match[1])
-        if given not in _OPENERS:
+        if given not in OPENERS:
             yield f"{given} {clean(match[2])}"
 
 
