@@ -349,4 +349,4 @@ def _letters_of(page: Passage) -> str:
 @lru_cache(maxsize=4096)
 def _squeezed(text: str) -> str:
     """Letters and digits alone, so that no punctuation or spacing tells two writings apart."""
-    return "".join(char for char in clean(text) if char.isalnum())
+    return "".join(filter(str.isalnum, clean(text)))

@@ -29,11 +29,22 @@ def word(part: str, code: str, text: str, *, unseen: bool = False, **values: Any
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
     given = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
-    for slot, options in grammar(part, code, unseen).items():
-        fitting = [option for option, fields in options if fields <= given.keys()]
-        drawn = _placed(pick(fitting, choice_for(text, f"{part} {slot}")), given)
+    for slot, options in _fitting(part, code, unseen, frozenset(given)).items():
+        drawn = _placed(pick(options, choice_for(text, f"{part} {slot}")), given)
         given |= {slot: drawn, slot.capitalize(): _capital(drawn)}
     return given["join"]
+
+
+@cache
+def _fitting(
+    part: str, code: str, unseen: bool, given: frozenset[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Of each kind of part the options that want no other value than those given and drawn."""
+    fitting, known = {}, set(given)
+    for slot, options in grammar(part, code, unseen).items():
+        fitting[slot] = tuple(option for option, fields in options if fields <= known)
+        known |= {slot, slot.capitalize()}
+    return fitting
 
 
 @cache

@@ -3,11 +3,11 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from functools import lru_cache
-from itertools import accumulate
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
 
 from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list
@@ -42,7 +42,7 @@ Span = tuple[int, int]
 """Start and end offsets in a cleaned text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """A passage as one cleaned string, with the offset at which each sentence starts."""
 
@@ -51,8 +51,16 @@ class Text:
     starts: tuple[int, ...] = field(hash=False)
     stops: tuple[int, ...] = field(default=(), hash=False)
     """Offsets of the `` . `` that close sentences."""
-    full_names: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-    """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
+    sentences: tuple[str, ...] = field(default=(), hash=False)
+    """As the passage has them."""
+
+    @cached_property
+    def full_names(self) -> Mapping[str, frozenset[str]]:
+        """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for pair in chain.from_iterable(map(_full_names, self.sentences)):
+            found[pair.rpartition(" ")[2]].add(pair)
+        return {last: frozenset(those) for last, those in found.items()}
 
     def sentence_at(self, offset: int) -> int:
         """Index (from 0) of the sentence that holds ``offset``."""
@@ -115,7 +123,7 @@ def read(passage: Passage) -> Text:
         spelled,
         tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
-        _by_surname(pair for sentence in passage.sentences for pair in _full_names(sentence)),
+        passage.sentences,
     )
 
 
@@ -151,13 +159,6 @@ def _full_names(sentence: str) -> Iterator[str]:
         given = clean(match[1])
         if given not in OPENERS:
             yield f"{given} {clean(match[2])}"
-
-
-def _by_surname(pairs: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for pair in pairs:
-        found[pair.rpartition(" ")[2]].add(pair)
-    return {last: frozenset(those) for last, those in found.items()}
 
 
 _STOP = " . "
