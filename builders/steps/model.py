@@ -316,8 +316,7 @@ class _Asking:
 
     def _unreadable(self, error: UnreadableReply, reply: Completion) -> _NotKept:
         self.replies["unreadable"] += 1
-        cut = ", and it was cut off" if reply.finish == "length" else ""
-        return _NotKept(f"{UNREADABLE}: {error}{cut}", reply.text)
+        return _NotKept(f"{UNREADABLE}: {error}", reply.text)
 
 
 def trajectory_request(question: Question, label: Label) -> Request:

@@ -57,6 +57,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "players": values_by_name(item for s in plan.settings for item in s.names.items()),
         "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.name if judge else None,
+        **{f"judge_{name}": said for name, said in _allowed(judge).items()},
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
@@ -66,6 +67,10 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         },
         "code_sha256": code_of(plan.settings),
     }
+
+
+def _allowed(judge: judging.Judge | None) -> dict[str, str]:
+    return judge.client.allowance.plain if judge else {}
 
 
 def _record(plan: Evaluation, run: SystemRun, roles: Sequence[str]) -> dict[str, Any]:

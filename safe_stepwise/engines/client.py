@@ -5,7 +5,6 @@ import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
-from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_base, wait_random_exponential
@@ -86,17 +85,17 @@ class Client:
     async def ask(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
         account = self.accounts.setdefault(request.role, Account())
-        if (stored := self.stored(request)) is not None:
+        asked = self.allowance.applied(request)
+        key = request_key(self.engine, asked)
+        if (stored := self._stored(key, asked, request.sampling.max_tokens)) is not None:
             account.hits += 1
             return stored
-        request = self.allowance.applied(request)
-        if request.sampling.effort and self.engine.simulated:
+        if asked.sampling.effort and self.engine.simulated:
             raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT} for it")
-        key = request_key(self.engine, request)
         pending = self._pending.get(key)
         shared = pending is not None
         if pending is None:
-            pending = asyncio.ensure_future(self._call(key, request, account))
+            pending = asyncio.ensure_future(self._call(key, asked, account))
             self._pending[key] = pending
             pending.add_done_callback(functools.partial(self._settle, key))
         # Shielded: one who gives up must not take the reply from the others, or from the cache.
@@ -105,25 +104,21 @@ class Client:
         return completion
 
     def stored(self, request: Request) -> Completion | None:
-        """The reply that the cache holds, unless it was cut off before anything could be read.
+        """The reply that the cache holds, unless it was cut off before anything could be read."""
+        asked = self.allowance.applied(request)
+        key = request_key(self.engine, asked)
+        return self._stored(key, asked, request.sampling.max_tokens)
 
-        What a model ended by itself in the room that the request's own limit gives it would not
-        end otherwise with more: a limit that is raised for the few costs no call for the many.
-        """
+    def _stored(self, key: str, asked: Request, own: int) -> Completion | None:
+        """What a model ended by itself in the prompt's ``own`` room it would not end otherwise with
+        more: a limit that is raised for the few costs no call for the many."""
         if self.cache is None:
             return None
-        asked = self.allowance.applied(request)
-        found = self.cache.get(request_key(self.engine, asked))
-        own = request.sampling.max_tokens
+        found = self.cache.get(key)
         if found is None and asked.sampling.max_tokens > own and not self.engine.simulated:
             found = self.cache.get(request_key(self.engine, _with_room(asked, own)))
             found = found if found is not None and found.finish == "stop" else None
-        return None if found is not None and _is_nothing(found, request) else found
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The engine's, and what its requests are allowed beside what they say."""
-        return {**self.engine.identity, **self.allowance.plain}
+        return None if found is not None and _is_nothing(found, asked) else found
 
     @property
     def name(self) -> str:

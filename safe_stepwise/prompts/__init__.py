@@ -82,9 +82,8 @@ def limits() -> Mapping[str, int]:
     >>> limits()["judge"]
     512
     """
-    folders = (folder for folder in _FOLDER.iterdir() if folder.is_dir())
-    files = (file for folder in folders for file in folder.iterdir())
-    names = sorted("/".join(PurePath(str(file)).parts[-2:]) for file in files)
+    folders = [folder for folder in _FOLDER.iterdir() if folder.is_dir()]
+    names = sorted(f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir())
     found = [load(name.removesuffix(".yaml")) for name in names if name.endswith(".yaml")]
     return {prompt.role: prompt.sampling.max_tokens for prompt in found}
 

@@ -112,6 +112,22 @@ def test_a_teacher_that_thinks_too_long_loses_no_reply(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
+def test_a_raised_limit_is_paid_for_where_it_is_needed(tmp_path: Path) -> None:
+    known = rows(40)
+    file, truth = write(tmp_path / "rows.jsonl", known), Truth(known)
+    thinker = Thinker(truth, 3000, hard_path)
+    with MockServer(thinker, keep_bodies=True) as server:
+        build_verified.main(arguments(file, server.spec, tmp_path / "out"))
+        before, cut = len(server.bodies), len(thinker.cut)
+        options = arguments(file, server.spec, tmp_path / "out", **{"max-tokens": "path=4000"})
+        build_verified.main(options)
+        asked = server.bodies[before:]
+    assert len(thinker.cut) == cut > 10
+    assert all(map(hard_path, asked))
+    assert [body["max_completion_tokens"] for body in asked] == [4000] * (cut // 2)
+    assert noise_types(tmp_path / "out") == {q.id: noise for q, noise in known}
+
+
 def test_twice_the_room_is_enough_for_most(tmp_path: Path) -> None:
     known = rows(30)
     file, truth = write(tmp_path / "rows.jsonl", known), Truth(known)
@@ -227,6 +243,9 @@ def test_a_loop_that_thinks_too_long_loses_no_reply(
     (run,) = results(output)["runs"]
     stopped = [one.trajectory.stop_reason for one in by_method(output)["safe"]]
     assert stopped.count("failed") == run["all"]["failed"] > 10
+    for one in by_method(output)["safe"]:
+        failure = one.trajectory.failure
+        assert failure.startswith("cut at ") == (one.trajectory.stop_reason == "failed"), failure
     assert "trajectories that failed: " in said
     assert "the last that failed: cut at " in said
     with MockServer(Stepper(), port=server.port) as again:
