@@ -7,6 +7,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import Allowance
+from safe_stepwise.engines.base import EFFORTS, Effort
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.documents import content_of, parse_yaml
@@ -141,6 +144,13 @@ class Manifest:
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
+    max_tokens: Mapping[str, int] | None = None
+    reasoning_effort: Mapping[str, Effort] | None = None
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the roles that are named have beside what their prompts say."""
+        return Allowance.of(self.max_tokens, self.reasoning_effort)
 
 
 def read_manifest(path: Path, known: Known) -> Manifest:
@@ -188,6 +198,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         adapter=None if adapter is None else _adapter(adapter, path.parent, known),
         evaluation=None if evaluation is None else _evaluation(evaluation, adapter, known),
         audits=_audits(values.get("audits", ()), made, path.parent),
+        **_by_role(values),
     )
 
 
@@ -268,6 +279,20 @@ def _audits(
             raise UserError(f"{where}: judges the verifier set; add verifier_steps")
         audits[entry.of] = replace(entry, file=beside / entry.file)
     return tuple(audits.values())
+
+
+def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is allowed to some roles; raises ``UserError`` for another role, number or effort."""
+    names = ("max_tokens", "reasoning_effort")
+    found = {name: values[name] for name in names if name in values}
+    for name, by_role in found.items():
+        for role, said in by_role.items():
+            one_of(str(role), prompts.limits(), f"{name}:")
+            if name == "reasoning_effort":
+                one_of(str(said), EFFORTS, f"{name}.{role}:")
+            elif type(said) is not int or said < 1:
+                raise UserError(f"{name}.{role}: has to be a whole number from 1 on")
+    return found
 
 
 def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:

@@ -196,6 +196,8 @@ class Trajectory:
     attempts: tuple[Attempt, ...]
     answer: str
     stop_reason: str
+    failure: str = ""
+    """Why it failed, if it did."""
 
 
 def canonical_json(value: Any) -> str:

@@ -15,6 +15,7 @@ from builders.verified.estimate import told
 from builders.verified.features import SPLITS
 from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
+from builders.verified.teachers.llm import PROMPTS
 from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
@@ -32,12 +33,14 @@ from scripts.cli import (
     share,
 )
 from scripts.engine_options import add_engine_options, engine_of
+from scripts.role_options import add_role_options
 
 
 def main(arguments: Sequence[str]) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
-    teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
+    asked = (options.teacher, options.cache, options.in_flight, options.timeout)
+    teachers = known_teacher(*asked, allowance=options.allowance)
     plan = Build(
         benchmark=one_of(options.benchmark, BENCHMARKS, "--benchmark"),
         source=options.input,
@@ -100,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     scored = "JSONL labels to score ours against, never to label; the card tells how they agree"
     add("--published", **FILE, help=scored)
     model = add_teacher_options(parser)
+    add_role_options(model, [prompt.role for prompt in PROMPTS])
     no_more = "print calls and tokens, ask nothing, build nothing"
     model.add_argument("--estimate", action="store_true", help=no_more)
     money = "price of a million {} tokens, in any currency (with --estimate; both or neither)"

@@ -11,8 +11,8 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
-from builders.steps.model import known_maker
-from builders.steps.rewriting import Rewriter, known_rewriter
+from builders.steps.model import INJECT, TRAJECTORY, known_maker
+from builders.steps.rewriting import REWRITE, Rewriter, known_rewriter
 from builders.steps.summary import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards import verifier_steps as card
@@ -32,6 +32,7 @@ from scripts.cli import (
     share,
     warn,
 )
+from scripts.role_options import add_role_options
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,7 +61,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     if plan.unverifiable and plan.refined:
         raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
-    teachers = known_teacher(options.teacher, options.cache, options.in_flight, options.timeout)
+    asked = (options.teacher, options.cache, options.in_flight, options.timeout)
+    teachers = known_teacher(*asked, allowance=options.allowance)
     maker = known_maker(teachers, options.seed, unverifiable=options.unverifiable)
     rewriter = _rewriter(options)
     client = client_of(rewriter or maker)
@@ -81,7 +83,8 @@ def _rewriter(options: argparse.Namespace) -> Rewriter | None:
             f"{ANNOTATIONS}"
         )
     asked = (options.rewrite, options.cache, options.in_flight, options.timeout)
-    return known_rewriter(known_teacher(*asked, where="--rewrite"), options.rewrite)
+    teachers = known_teacher(*asked, allowance=options.allowance, where="--rewrite")
+    return known_rewriter(teachers, options.rewrite)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
     model = add_teacher_options(parser)
+    add_role_options(model, [prompt.role for prompt in (TRAJECTORY, INJECT, REWRITE)])
     reworded = (
         "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
     )

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.verifier.page import margins
+from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import need
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import FOLDER, command, run, warn
 from scripts.evaluate_verifier import Options, evaluated
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
         verified=datasets,
         verifier=f"vllm:{model}",
         baseline=(f"vllm:{base.folder}", "symbolic"),
-        max_tokens=REPLY,
+        allowance=Allowance.of({ROLE: REPLY}),
         cache=options.output / "replies.sqlite",
         output=options.output / "quality",
     )

@@ -21,11 +21,15 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
 from safe_stepwise.methods.running import AT_ONCE
+from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
 from scripts.cli import COUNT, FILE, FOLDER, Parser, add_teacher_options, command, run, warn
+from scripts.role_options import add_role_options, roles_of
+
+ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -132,7 +136,7 @@ def _parser() -> Parser:
     add("--judge-all", action="store_true", help="also ask about exact matches")
     add("--seed", type=int, metavar="N", help="of the bootstrap, and of passages drawn (default 0)")
     add("--at-once", **COUNT, help=f"questions under way (default {AT_ONCE})")
-    add_teacher_options(parser)
+    add_role_options(add_teacher_options(parser), ROLES)
     return parser
 
 

@@ -15,13 +15,15 @@ from evaluators.verifier import runs, step_set
 from evaluators.verifier.page import summary
 from evaluators.verifier.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.methods.verifier import ROLE, prompt_digest
 from safe_stepwise.open import Opener, open_engine
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import TEST
 from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
+from scripts.role_options import add_role_options
 
 IN_FLIGHT = 64
 
@@ -37,7 +39,7 @@ class Options:
     verified: Path | None = None
     split: str = TEST
     limit: int | None = None
-    max_tokens: int | None = None
+    allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
     in_flight: int = IN_FLIGHT
     timeout: float | None = None
@@ -59,19 +61,21 @@ def evaluated(options: Options) -> str:
     cases = step_set.read_cases(folder, options.split, options.limit)
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
-    asked = step_set.requests(cases, options.max_tokens)
+    asked = step_set.requests(cases)
     prompts, rendered_by = prompt_digest(), steps.pop("rendered_by")
     if rendered_by not in (None, prompts):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     steps |= {"split": options.split, "limit": options.limit, "prompt_sha256": prompts}
-    steps["max_tokens"] = max(request.sampling.max_tokens for request in asked.values())
+    sent = map(options.allowance.applied, asked.values())
+    steps["max_tokens"] = max(request.sampling.max_tokens for request in sent)
+    how = (options.in_flight, asking.TRIES, options.allowance)
     with (
         exclusive(options.output, owned=OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,
     ):
         made, spent = runs.ask(
             specs,
-            lambda spec: asking.Client(opener(spec), cache, options.in_flight, asking.TRIES),
+            lambda spec: asking.Client(opener(spec), cache, *how),
             asked,
         )
         made += runs.constants(step_set.majority(folder), asked)
@@ -108,9 +112,8 @@ def _parser() -> Parser:
     add("--verified", **FOLDER, help="annotations, for symbolic (build_verified)")
     add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
     add("--limit", **COUNT, help="the first N rows (default: all)")
-    cut = "cut replies there: an untrained model may go on and on (default: as in the loop)"
-    add("--max-tokens", **COUNT, help=cut)
     add_model_options(parser, IN_FLIGHT)
+    add_role_options(parser, [ROLE])
     add("--seed", **SEED, help="of the bootstrap (default 0)")
     return parser
 

@@ -15,7 +15,7 @@ from builders.steps.summary import mining
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods.loop import DEFAULT, Limits
+from safe_stepwise.methods.loop import DEFAULT, GENERATE, VERIFY, Limits
 from safe_stepwise.open import Opener
 from safe_stepwise.store.names import known_version
 from scripts.cli import (
@@ -29,6 +29,7 @@ from scripts.cli import (
     positive,
     run,
 )
+from scripts.role_options import add_role_options, roles_of
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -59,7 +60,8 @@ def main(arguments: Sequence[str]) -> None:
 def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Client:
     spec = getattr(options, name)
     try:
-        return Client(Opener(options.timeout)(spec), cache, options.in_flight)
+        engine = Opener(options.timeout)(spec)
+        return Client(engine, cache, options.in_flight, allowance=options.allowance)
     except UserError as error:
         other = "; or use annotations, which needs no model" if name == "teacher" else ""
         raise UserError(f"--{name}: {error}{other}") from None
@@ -81,7 +83,7 @@ def _parser() -> Parser:
     add("--max-retries", **COUNT, default=DEFAULT.max_retries, help="default 3")
     add("--seed", **SEED, help="of the draw and the passages (default 0)")
     add("--version", default="v0.1.0", help="of the verified set (default v0.1.0)")
-    add_teacher_options(parser)
+    add_role_options(add_teacher_options(parser), roles_of(GENERATE + VERIFY))
     return parser
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from builders.steps.build import build as build_steps
 from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
-from builders.steps.model import known_maker
+from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.summary import counts as steps_counts
 from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build
@@ -57,7 +57,8 @@ def released(
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
     if (entry := manifest.verifier_steps) is not None:
-        maker = known_maker(teachers(entry.teacher), manifest.seed)
+        allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
+        maker = known_maker(teachers(entry.teacher, allowance=allowance), manifest.seed)
         sources.append(maker)
         plan = steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
         made.append(Part("verifier_steps", partial(_steps, plan, maker, manifest)))

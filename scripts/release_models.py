@@ -10,6 +10,7 @@ from evaluators.run.options import Options
 from releases.manifest import OWN_ADAPTER, AdapterEntry, EvaluationEntry, Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import (
     ADAPTER,
@@ -48,7 +49,7 @@ def model_parts(
         make = partial(_adapter, manifest, adapter, recipe, output, cache, timeout)
         parts.append(Part("adapter", make, partial(_check_training, recipe)))
     if (entry := manifest.evaluation) is not None:
-        make = partial(_evaluation, entry, manifest.seed, output, cache, evaluate, timeout)
+        make = partial(_evaluation, manifest, entry, output, cache, evaluate, timeout)
         parts.append(Part("evaluation", make))
     return parts
 
@@ -79,7 +80,12 @@ def _adapter(
     if entry.verifier is not None:
         spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
         options = evaluate_verifier.Options(
-            str(output / DATASETS), spec, place, cache=cache, timeout=timeout
+            str(output / DATASETS),
+            spec,
+            place,
+            cache=cache,
+            timeout=timeout,
+            allowance=manifest.allowance.only([ROLE]),
         )
         print(evaluate_verifier.evaluated(options))
         quality = read_json(place / "verifier_quality.json")
@@ -97,8 +103,8 @@ def _adapter(
 
 
 def _evaluation(
+    manifest: Manifest,
     entry: EvaluationEntry,
-    seed: int,
     output: Path,
     cache: Path | None,
     evaluate: Callable[[Options], str],
@@ -118,8 +124,9 @@ def _evaluation(
         verifier=(played(entry.verifier),),
         judge=None if entry.judge is None else played(entry.judge),
         limit=entry.limit,
-        seed=seed,
+        seed=manifest.seed,
         cache=cache,
         timeout=timeout,
+        allowance=manifest.allowance,
     )
     return Made(evaluate(options))

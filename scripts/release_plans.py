@@ -10,6 +10,7 @@ from builders.steps.refined import read_refined
 from builders.verified.collect import EVALUATION_SIZE, Build
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.llm import PROMPTS
 from builders.work.publishing import read_statistics
 from cards.audit import Audit
 from evaluators.audit.release import read_scores
@@ -32,17 +33,18 @@ KNOWN = Known(
 
 
 def build_plans(
-    manifest: Manifest, datasets: Path, teachers: Callable[[str], Teachers] = known_teacher
+    manifest: Manifest, datasets: Path, teachers: Callable[..., Teachers] = known_teacher
 ) -> list[Build]:
-    """The builds of a manifest; ``teachers`` makes those of their specs."""
+    """The builds of a manifest; ``teachers`` makes those of their specs, as `known_teacher`."""
     beside = manifest.path.parent
+    allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
     return [
         Build(
             benchmark=entry.benchmark,
             source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
             split=entry.split,
             output=datasets,
-            teacher=teachers(entry.teacher),
+            teacher=teachers(entry.teacher, allowance=allowance),
             version=manifest.version,
             seed=manifest.seed,
             limit=entry.limit,

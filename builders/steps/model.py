@@ -15,7 +15,8 @@ import asyncio
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from builders.steps.making import AnnotationsMaker
@@ -27,6 +28,7 @@ from builders.steps.replies import (
     Written,
     as_step,
     as_trajectory,
+    check_injection,
     check_remarks,
     one_line,
     read_injection,
@@ -49,7 +51,7 @@ from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.engines.base import Completion, EngineError, Request, Sampling
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -65,9 +67,6 @@ PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
 
 ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
-
-WRITING = Sampling(max_tokens=4096)
-REPLACING = Sampling(max_tokens=1024)
 
 _LONGEST_TEXT = 1000
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
@@ -317,8 +316,7 @@ class _Asking:
 
     def _unreadable(self, error: UnreadableReply, reply: Completion) -> _NotKept:
         self.replies["unreadable"] += 1
-        cut = ", and it was cut off" if reply.finish == "length" else ""
-        return _NotKept(f"{UNREADABLE}: {error}{cut}", reply.text)
+        return _NotKept(f"{UNREADABLE}: {error}", reply.text)
 
 
 def trajectory_request(question: Question, label: Label) -> Request:
@@ -330,7 +328,9 @@ def trajectory_request(question: Question, label: Label) -> Request:
         # Of a path that breaks off, only what a passage states can be read there.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
-    return Request(messages, WRITING, TRAJECTORY.schema, "trajectory", Scene(question))
+    how = (TRAJECTORY.sampling, TRAJECTORY.schema, TRAJECTORY.role)
+    asked = Request(messages, *how, Scene(question))
+    return replace(asked, reads=partial(read_trajectory, data=prompts.data_of(asked)))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -347,7 +347,8 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         position=target.position,
         kind=target.kind,
     )
-    return Request(messages, REPLACING, INJECT.schema, "inject", Scene(question))
+    asked = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
+    return replace(asked, reads=partial(check_injection, data=prompts.data_of(asked)))
 
 
 def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:

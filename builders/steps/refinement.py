@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -142,8 +143,9 @@ async def _relabel(case: Case, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
-    asked = replace(request, scene=Scene(q, previous=case.previous, step=case.step))
-    return parse_feedback((await teacher.ask(asked)).text, data=prompts.data_of(asked))
+    scene = Scene(q, previous=case.previous, step=case.step)
+    reads = partial(parse_feedback, data=prompts.data_of(request))
+    return reads((await teacher.ask(replace(request, scene=scene, reads=reads))).text)
 
 
 def _refused(case: Case, reason: str) -> Refused:
@@ -155,7 +157,7 @@ def _teacher_name(teacher: Client | None) -> str:
     """What lands in the ``teacher`` column."""
     if teacher is None:
         return ANNOTATIONS
-    return f"{teacher.engine.name} prompts {verifying.prompt_digest()[:12]}"
+    return f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
 
 
 def _statistics(
@@ -171,8 +173,8 @@ def _statistics(
     return RefinementStatistics(
         version=plan.version,
         seed=plan.seed,
-        generator=generator.engine.name,
-        verifier=verifier.engine.name,
+        generator=generator.name,
+        verifier=verifier.name,
         teacher=_teacher_name(teacher),
         simulated=any(client.engine.simulated for client in clients if client is not None),
         limits=plan.limits,

@@ -6,6 +6,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,6 +144,12 @@ def read_injection(text: str, data: str = "") -> tuple[Written, ReplyClass]:
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
     return _written(step, value), _class(reply, value)
+
+
+def check_injection(text: str, data: str = "") -> None:
+    """Raise `UnreadableReply` as `read_injection` does; of several steps one can be read."""
+    with suppress(StepRefused):
+        read_injection(text, data)
 
 
 def as_step(written: str, position: int) -> Step:

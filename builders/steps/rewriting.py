@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tqdm import tqdm
@@ -23,6 +24,7 @@ from builders.steps.replies import (
     StepRefused,
     Written,
     as_step,
+    check_injection,
     check_remarks,
     one_line,
     read_injection,
@@ -36,7 +38,7 @@ from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.engines.base import EngineError, Request, Sampling
+from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -47,7 +49,6 @@ from safe_stepwise.store.names import REFINED, REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 REWRITE = prompts.load("steps/rewrite")
-REWRITING = Sampling(max_tokens=1024)
 
 ELSEWHERE = "surroundings were changed"
 REAL = "a step that a generator took"
@@ -212,7 +213,8 @@ def rewriting_request(row: StepRow) -> Request:
         guidance=said.guidance,
     )
     scene = Scene(row.question, previous=row.previous, step=row.step)
-    return Request(messages, REWRITING, REWRITE.schema, "rewrite", scene)
+    reads = partial(check_injection, data=row.question.question)
+    return Request(messages, REWRITE.sampling, REWRITE.schema, REWRITE.role, scene, reads)
 
 
 def kept(row: StepRow, checker: Checker, said: Written, teacher: str) -> StepRow:

@@ -13,6 +13,7 @@ from builders.verified.teachers.llm import (
     resolution_request,
 )
 from builders.verified.verification import GLEANING_ROUNDS
+from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
@@ -23,7 +24,8 @@ from safe_stepwise.store.tables import table
 CHARACTERS_PER_TOKEN = 4
 """English prose in the vocabularies of today's models."""
 REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
-"""Assumed replies; an extraction's is twice as long as its passage."""
+"""Assumed replies; an extraction's is twice as long as its passage. A role that was given a limit
+or an effort of its own is counted at its limit, all of which a model that thinks may use."""
 _NAMES_PER_PASSAGE, _NAME = 12, "A Name of Length"
 
 
@@ -55,14 +57,16 @@ def estimate(asked: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work
         for number, passage in question.gold:
             work["extract"].naive += 1
             work["glean"].naive += GLEANING_ROUNDS
-            key = request_key(teachers.client.engine, extraction_request(question, number))
+            read = extraction_request(question, number)
+            key = request_key(teachers.client.engine, read)
             if key not in seen:
                 seen.add(key)
-                _read(question, number, _reply(passage), teachers.client, key, work)
+                _read(question, number, _reply(passage), teachers.client, work)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(said))
-        _add(work["resolve"], resolution_request(question, names), REPLY_TOKENS["resolve"])
+        allowance, resolve = teachers.allowance, resolution_request(question, names)
+        _add(work, resolve, allowance, REPLY_TOKENS["resolve"])
         path = path_request(question, KnowledgeGraph())
-        _add(work["path"], path, REPLY_TOKENS["path"], sum(said))
+        _add(work, path, allowance, REPLY_TOKENS["path"], sum(said))
         for role in ("resolve", "path"):
             work[role].naive += 1
     return work
@@ -89,6 +93,10 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
     lines = [table([header, *rows, ("total", *total)])]
     saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
     lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
+    if plan.teacher.allowance:
+        lines.append(
+            "Replies of a role with a limit or an effort of its own are counted at its limit."
+        )
     lines.append(
         "The cache is looked into for extraction only: what else is asked depends on the replies,"
         " so after a run, or a part of one, far less is owed than this."
@@ -100,23 +108,32 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
 
 
 def _read(
-    question: Question, number: int, said: int, client: Client, key: str, work: dict[str, Work]
+    question: Question, number: int, said: int, client: Client, work: dict[str, Work]
 ) -> None:
     """Extraction and gleaning of a passage that no earlier question had."""
-    if client.cache is not None and client.cache.get(key):
+    read = extraction_request(question, number)
+    if client.stored(read) is not None:
         work["extract"].stored += 1
     else:
-        _add(work["extract"], extraction_request(question, number), said)
+        _add(work, read, client.allowance, said)
     for round_ in range(GLEANING_ROUNDS):
         more = said + round_ * REPLY_TOKENS["glean"]
-        _add(work["glean"], gleaning_request(question, number, ()), REPLY_TOKENS["glean"], more)
+        glean = gleaning_request(question, number, ())
+        _add(work, glean, client.allowance, REPLY_TOKENS["glean"], more)
 
 
-def _add(work: Work, request: Request, completion: int, more_prompt: int = 0) -> None:
+def _add(
+    work: dict[str, Work],
+    request: Request,
+    allowance: Allowance,
+    completion: int,
+    more_prompt: int = 0,
+) -> None:
     characters = sum(len(message.content) for message in request.messages)
-    work.calls += 1
-    work.prompt += characters // CHARACTERS_PER_TOKEN + more_prompt
-    work.completion += completion
+    share, limit = work[request.role], allowance.applied(request).sampling.max_tokens
+    share.calls += 1
+    share.prompt += characters // CHARACTERS_PER_TOKEN + more_prompt
+    share.completion += limit if allowance.names(request.role) else completion
 
 
 def _reply(passage: Passage) -> int:

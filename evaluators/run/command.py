@@ -86,6 +86,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
+    if totals["failed"] and (reasons := [c.last_error for c in plan.clients if c.last_error]):
+        lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     names = (TRAJECTORIES, RESULTS, f"{REPORT}/{COMPARISON}")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import NO_LINE, Outcome, trajectory_of
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, check, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
@@ -42,13 +44,25 @@ class Setting:
         """The players' names by role."""
         return {role: client.engine.name for role, client in self.players.items()}
 
+    @property
+    def allowance(self) -> Allowance:
+        """What is allowed to the roles of the method's requests beside what their prompts say."""
+        roles = {prompts.load(name).role for name in self.method.prompts}
+        clients = self.players.values()
+        return next((client.allowance.only(roles) for client in clients), AS_PROMPTED)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The options as they are recorded, with what is allowed, as far as it is said."""
+        return {**option_values(self.options), **self.allowance.plain}
+
     def identity(self, corpus: Corpus | None) -> str:
         """Of all but the question that can change a trajectory: other code, other trajectories."""
         return identity(
             [
                 self.method.name,
                 {role: dict(client.engine.identity) for role, client in self.players.items()},
-                option_values(self.options),
+                self.told,
                 prompts_digest(self.method),
                 corpus.sha256 if corpus else None,
                 code_of([self]),
@@ -248,7 +262,7 @@ def _outcomes(
             benchmark=question.benchmark,
             method=setting.method.name,
             players=setting.names,
-            options=option_values(setting.options),
+            options=setting.told,
             question_id=question.id,
             exact_match=exact_match(trajectory.answer, question.accepted),
             f1=f1(

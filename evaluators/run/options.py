@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
@@ -18,6 +19,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE
+from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.records import Question
 
@@ -54,6 +56,7 @@ class Options:
     cache: Path | None = None
     in_flight: int = IN_FLIGHT
     timeout: float | None = None
+    allowance: Allowance = AS_PROMPTED
 
     @property
     def players(self) -> dict[str, list[str]]:
@@ -130,8 +133,9 @@ class Options:
         opened = functools.cache(opener)
 
         def client(role: str, spec: str) -> Client:
+            allowance = self.allowance.only([JUDGE]) if role == JUDGE else self.allowance
             try:
-                return Client(opened(spec), cache, self.in_flight)
+                return Client(opened(spec), cache, self.in_flight, allowance=allowance)
             except UserError as error:
                 raise UserError(f"{_option(role)}: {error}") from None
 

@@ -12,7 +12,7 @@ from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord, statistics_of
 from evaluators.run.evaluation import Evaluation, SystemRun, by_benchmark, code_of
 from safe_stepwise import prompts
-from safe_stepwise.methods.base import option_values, prompts_digest
+from safe_stepwise.methods.base import prompts_digest
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.records import FAILED, identity
 from safe_stepwise.store.files import write_lines
@@ -48,7 +48,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
 def settings_of(plan: Evaluation) -> dict[str, Any]:
     """All that decides on a run's results, addresses left out."""
     judge = plan.judge
-    options = [option_values(setting.options) for setting in plan.settings]
+    options = [setting.told for setting in plan.settings]
     return {
         **plan.notes,
         "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
@@ -56,7 +56,8 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "methods": list(dict.fromkeys(setting.method.name for setting in plan.settings)),
         "players": values_by_name(item for s in plan.settings for item in s.names.items()),
         "options": values_by_name(item for values in options for item in values.items()),
-        "judge": judge.client.engine.name if judge else None,
+        "judge": judge.client.name if judge else None,
+        **{f"judge_{name}": said for name, said in _allowed(judge).items()},
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
@@ -68,6 +69,10 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
     }
 
 
+def _allowed(judge: judging.Judge | None) -> dict[str, str]:
+    return judge.client.allowance.plain if judge else {}
+
+
 def _record(plan: Evaluation, run: SystemRun, roles: Sequence[str]) -> dict[str, Any]:
     agreement = judging.count(run.verdicts).agreement
     benchmarks = {
@@ -77,7 +82,7 @@ def _record(plan: Evaluation, run: SystemRun, roles: Sequence[str]) -> dict[str,
     return {
         "method": run.setting.method.name,
         "players": run.setting.names,
-        "options": option_values(run.setting.options),
+        "options": run.setting.told,
         "simulated": any(outcome.simulated for outcome in run.outcomes),
         "judge_agreement": asdict(agreement) if agreement else None,
         "benchmarks": benchmarks,

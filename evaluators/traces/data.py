@@ -172,6 +172,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "judge": str(outcome.judge),
         "answer": str(trajectory.answer),
         "stop": str(trajectory.stop_reason),
+        "failure": str(trajectory.failure),
         "steps": len(trajectory.steps),
         # By role calls, prompt, cached and completion tokens.
         "cost": [(str(role), [int(c[role]) for c in counts]) for role in found.calls],

@@ -113,13 +113,12 @@ def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> 
     What a run that was stopped had received is in the client's cache, and is not asked again.
     Raises ``UserError`` if the engine can't work, or answers none of its first requests.
     """
-    name = client.engine.name
     owed = len(asked)
     with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
     pairs = zip(asked.items(), found, strict=True)
     replies = {one: _reply(reply, request) for (one, request), reply in pairs}
-    return VerifierRun(name, role, client.engine.simulated, replies)
+    return VerifierRun(client.name, role, client.engine.simulated, replies)
 
 
 async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:

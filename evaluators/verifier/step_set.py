@@ -147,12 +147,11 @@ def majority(folder: Path, split: str = names.TRAIN) -> str | None:
     return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[Prefix, Request]:
+def requests(cases: Iterable[StepCase]) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds. Replies are cut
-    after ``max_tokens`` (None: as the loop asks).
+    too. Question by question, shorter ones first, so that a prefix cache holds.
     """
     wanted: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
@@ -160,7 +159,7 @@ def requests(cases: Iterable[StepCase], max_tokens: int | None = None) -> dict[P
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps, max_tokens)
+        asked: _request(question, asked.steps)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
     }
@@ -183,12 +182,10 @@ def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     return found
 
 
-def _request(question: Question, steps: tuple[Step, ...], max_tokens: int | None) -> Request:
+def _request(question: Question, steps: tuple[Step, ...]) -> Request:
     *previous, step = steps
     request = verifier_request(question.question, question.passages, previous, step)
-    sampling = replace(request.sampling, max_tokens=max_tokens or request.sampling.max_tokens)
-    scene = Scene(question, previous=tuple(previous), step=step)
-    return replace(request, sampling=sampling, scene=scene)
+    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
 def _cases(file: Path) -> Iterator[StepCase]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 FinishReason = Literal["stop", "length"]
+Effort = Literal["low", "medium", "high"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Sampling:
     max_tokens: int = 2048
     seed: int = 0
     stop: tuple[str, ...] = ()
+    effort: Effort | None = None
+    """How hard a reasoning model thinks before it replies; None is as its server has it."""
 
 
 GREEDY = Sampling()
@@ -61,15 +65,35 @@ class Scene(Protocol):
         """All of it, as JSON takes it, that can change a simulated reply to the same messages."""
 
 
+Reader = Callable[[str], object]
+"""Reads a reply; raises ``ValueError`` where nothing in it can be read."""
+
+
+def anything(text: str) -> str:
+    """The reader that takes whatever is said, of those who are measured by what they say.
+
+    >>> anything(" ")
+    Traceback (most recent call last):
+    ValueError: it is empty
+    """
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it."""
+    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
+
+    ``reads`` decides whether a reply that was cut off is one at all; no engine looks at it.
+    """
 
     messages: tuple[Message, ...]
     sampling: Sampling = GREEDY
     schema: Schema | None = None
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
+    reads: Reader = field(default=anything, compare=False, repr=False)
 
 
 NO_USAGE = Usage()
@@ -138,10 +162,11 @@ def request_key(engine: Engine, request: Request) -> str:
     go by the role and the scene.
     """
     s = request.sampling
+    sampling = (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop)
     asked: list[Any] = [
         dict(engine.identity),
         [(message.role, message.content) for message in request.messages],
-        (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop),
+        (*sampling, s.effort) if s.effort else sampling,
         (request.schema.name, request.schema.text) if request.schema else None,
     ]
     if engine.simulated:

@@ -25,6 +25,12 @@ create table if not exists completions (
     prompt integer not null, cached integer not null, completion integer not null
 ) without rowid
 """
+_PUT = """
+insert into completions values (?, ?, ?, ?, ?, ?) on conflict (key) do update set
+    text = excluded.text, finish = excluded.finish, prompt = excluded.prompt,
+    cached = excluded.cached, completion = excluded.completion
+where completions.finish = 'length'
+"""
 _BUSY_S = 60
 
 
@@ -75,7 +81,10 @@ class ResponseCache:
             ) from error
 
     def put(self, found: Sequence[tuple[str, Completion]]) -> None:
-        """Store completions, all or none; what is there already stays."""
+        """Store completions, all or none; what is there already stays, unless it was cut off.
+
+        Who asks again for what was cut found nothing in it.
+        """
         rows = [
             # As JSON, which can hold the half surrogates that a broken reply may contain.
             (key, json.dumps(c.text), c.finish, c.usage.prompt, c.usage.cached, c.usage.completion)
@@ -84,9 +93,7 @@ class ResponseCache:
         try:
             with self._db:
                 self._db.execute("begin immediate")
-                self._db.executemany(
-                    "insert or ignore into completions values (?, ?, ?, ?, ?, ?)", rows
-                )
+                self._db.executemany(_PUT, rows)
         except (sqlite3.Error, OverflowError) as error:
             raise UserError(f"{self.path}: cannot be written ({error})") from error
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from safe_stepwise.engines.base import EngineError, Message
+from safe_stepwise.engines.base import Effort, EngineError, Message
 from safe_stepwise.engines.weights import (
     Model,
     Weights,
@@ -68,21 +68,32 @@ class Chat:
             raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
         return cls(tokenizer)
 
-    def tokens(self, messages: Sequence[Message]) -> list[int]:
+    def tokens(self, messages: Sequence[Message], effort: Effort | None = None) -> list[int]:
         """The prompt, up to where the assistant's turn begins; models that can think don't.
 
-        Raises ``EngineError`` for a chat that the template refuses.
+        With an ``effort`` they do. Raises as `rendered`.
         """
-        text = self.rendered(messages)
+        text = self.rendered(messages, effort=effort)
         # The template has written the beginning-of-text token, if the model has one.
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def rendered(self, messages: Sequence[Message], complete: bool = False) -> str:
+    def rendered(
+        self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None
+    ) -> str:
         """The chat as text, up to where the assistant's turn begins, or ``complete`` with it.
 
-        Raises ``EngineError`` for a chat that the template refuses.
+        Raises ``EngineError`` for a chat that the template refuses, or an ``effort`` that it does
+        not know.
         """
+        asked = {}
+        if effort:
+            if "reasoning_effort" not in str(self.tokenizer.chat_template):
+                raise EngineError(
+                    "the chat template of the model has no reasoning effort; leave out "
+                    "--reasoning-effort for it"
+                )
+            asked = {"reasoning_effort": effort}
         turns = [
             {"role": m.role, "content": spelled_out(m.content, self.control)} for m in messages
         ]
@@ -91,7 +102,8 @@ class Chat:
                 turns,
                 tokenize=False,
                 add_generation_prompt=not complete,
-                enable_thinking=False,  # templates without the switch pass over it
+                enable_thinking=bool(effort),  # templates without the switch pass over it
+                **asked,
             )
         except Exception as error:  # a template raises what it likes
             raise EngineError(f"the chat template refuses: {one_line(error)}") from error

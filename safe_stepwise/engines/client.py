@@ -4,16 +4,18 @@ import asyncio
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_base, wait_random_exponential
 from tqdm import tqdm
 
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.said import fit_to_print, kept
 from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
 from safe_stepwise.store.secrets import credentials
 from safe_stepwise.store.waiting import Wait
 
@@ -28,6 +30,8 @@ HOPELESS = 50
 REFUSALS = 3
 """The same of requests that were forbidden: one alone may be for what its text says."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+LIMIT, EFFORT = "--max-tokens", "--reasoning-effort"
+"""How commands call the two kinds of `Allowance`."""
 
 
 @dataclass(slots=True)
@@ -52,13 +56,16 @@ class Client:
     """How everything here asks a model.
 
     A reply is looked up, then asked for at most once however many ask for it at the same time.
-    Transient errors are tried again with jittered back-off (or after what the server says).
+    Transient errors are tried again with jittered back-off (or after what the server says). A
+    reply that was cut off before anything in it could be read is asked for once more, with twice
+    the tokens; cut again it is a failure, which no cache keeps.
     """
 
     engine: Engine
     cache: ResponseCache | None = None
     in_flight: int = IN_FLIGHT
     tries: int = TRIES
+    allowance: Allowance = AS_PROMPTED
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
     """Why the last request that failed for good did."""
@@ -78,21 +85,45 @@ class Client:
     async def ask(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
         account = self.accounts.setdefault(request.role, Account())
-        key = request_key(self.engine, request)
-        stored = self.cache.get(key) if self.cache is not None else None
-        if stored is not None:
+        asked = self.allowance.applied(request)
+        key = request_key(self.engine, asked)
+        if (stored := self._stored(key, asked, request.sampling.max_tokens)) is not None:
             account.hits += 1
             return stored
+        if asked.sampling.effort and self.engine.simulated:
+            raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT} for it")
         pending = self._pending.get(key)
         shared = pending is not None
         if pending is None:
-            pending = asyncio.ensure_future(self._call(key, request, account))
+            pending = asyncio.ensure_future(self._call(key, asked, account))
             self._pending[key] = pending
             pending.add_done_callback(functools.partial(self._settle, key))
         # Shielded: one who gives up must not take the reply from the others, or from the cache.
         completion = await asyncio.shield(pending)
         account.hits += shared
         return completion
+
+    def stored(self, request: Request) -> Completion | None:
+        """The reply that the cache holds, unless it was cut off before anything could be read."""
+        asked = self.allowance.applied(request)
+        key = request_key(self.engine, asked)
+        return self._stored(key, asked, request.sampling.max_tokens)
+
+    def _stored(self, key: str, asked: Request, own: int) -> Completion | None:
+        """What a model ended by itself in the prompt's ``own`` room it would not end otherwise with
+        more: a limit that is raised for the few costs no call for the many."""
+        if self.cache is None:
+            return None
+        found = self.cache.get(key)
+        if found is None and asked.sampling.max_tokens > own and not self.engine.simulated:
+            found = self.cache.get(request_key(self.engine, _with_room(asked, own)))
+            found = found if found is not None and found.finish == "stop" else None
+        return None if found is not None and _is_nothing(found, asked) else found
+
+    @property
+    def name(self) -> str:
+        """The engine's, with the effort that it is asked for."""
+        return f"{self.engine.name}{self.allowance.suffix}"
 
     async def ask_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """A completion or an error for each request, in order.
@@ -125,7 +156,7 @@ class Client:
         account.owed += 1
         try:
             async with self._slots:
-                completion = await self._tried(request, account)
+                found = await self._readable(key, request, account)
         except EngineError as error:
             account.failed += 1
             self.last_error = str(error)
@@ -141,8 +172,8 @@ class Client:
             self._held_back -= 1
             self._slots.release()
         if self.cache is not None:
-            self.cache.put([(key, completion)])
-        return completion
+            self.cache.put([*found.items()])
+        return found[key]
 
     def _give_up_if_hopeless(self, error: EngineError) -> None:
         """Stop a run of which nothing comes, instead of failing every row of it."""
@@ -155,6 +186,28 @@ class Client:
                 f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
             )
             raise UserError(self._over)
+
+    async def _readable(
+        self, key: str, request: Request, account: Account
+    ) -> dict[str, Completion]:
+        """The reply under its key; if it took a second call, also under the key of that."""
+        said = await self._tried(request, account)
+        if not _is_nothing(said, request):
+            return {key: said}
+        limit = request.sampling.max_tokens
+        more = _with_room(request, 2 * limit)
+        account.retries += 1
+        try:
+            again = await self._tried(more, account)
+        except EngineError as error:
+            raise EngineError(f"cut at {limit:,} tokens; with {2 * limit:,}: {error}") from None
+        if _is_nothing(again, request):
+            raise EngineError(
+                f"cut at {2 * limit:,} tokens with nothing readable in it; raise {LIMIT} "
+                f"{request.role}=N above {2 * limit}"
+            )
+        whole = Usage(*map(sum, zip(astuple(said.usage), astuple(again.usage), strict=True)))
+        return {request_key(self.engine, more): again, key: replace(again, usage=whole)}
 
     async def _tried(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
@@ -205,6 +258,21 @@ async def check(engine: Engine) -> None:
         fit_to_print(),
     ):
         await engine.check()
+
+
+def _with_room(request: Request, tokens: int) -> Request:
+    return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
+
+
+def _is_nothing(said: Completion, request: Request) -> bool:
+    """Whether a reply was cut off before there was anything that can be read."""
+    if said.finish != "length":
+        return False
+    try:
+        request.reads(said.text)
+    except ValueError:
+        return True
+    return False
 
 
 class _Wait(wait_base):

@@ -3,6 +3,12 @@
 Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else
 OpenAI's own). The key is read from ``OPENAI_API_KEY`` and never stored. A LoRA adapter is served
 under a model name of its own: name that as MODEL, with its revision in the name.
+
+Models that can think are asked not to, by ``chat_template_kwargs``, where a server hands them to
+the model's template: where its list of models says that it is vLLM, SGLang or llama.cpp. Others
+refuse fields that they don't know. ``?template=on`` at the end of a spec sends them to a server
+that says nothing of itself (a proxy before vLLM), ``?template=off`` lets a model think. A request
+with a reasoning effort has ``reasoning_effort`` in their place: who names an effort wants thought.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from urllib.parse import urlsplit
 
 from safe_stepwise.engines import wire
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.secrets import redacted
 
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
     import openai
 
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
+TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
+"""What servers with a template for ``chat_template_kwargs`` write in ``owned_by``."""
 TIMEOUT_S = 600.0
 """Of one call, from its first byte to its last."""
 CHECK_TIMEOUT_S = 30.0
@@ -34,6 +42,8 @@ _HOME = "https://api.openai.com/v1"
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
 _LONGEST_NAME, _LONGEST_PLACE = 100, 200
+_SWITCH = {"on": True, "off": False}
+_TEMPLATE = re.compile(r"\?template=([^?]*)$")
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
 """A host with a port, or whatever else no revision of a model is called."""
@@ -42,27 +52,43 @@ _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(
 class OpenAIEngine:
     """See the module docstring; ``timeout`` is that of one call, in seconds.
 
+    ``template`` is whether ``chat_template_kwargs`` are sent; None is as the server says of itself.
+
     Raises ``UserError`` for an address or key that can't be one; without the extra only when it is
     to answer, as an estimate needs no more than its name.
     """
 
     simulated = False
 
-    def __init__(self, model: str, base_url: str | None = None, *, timeout: float | None = None):
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        timeout: float | None = None,
+        template: bool | None = None,
+    ) -> None:
         self.model = model
-        self.name = f"openai:{model}"
+        thinks = template is False
+        self.name = f"openai:{model}" + ("?template=off" if thinks else "")
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
+        self._template = template if self.base_url else bool(template)
+        self._looking = asyncio.Lock()
         _key()
         self.timeout = timeout or TIMEOUT_S
         self.identity: Mapping[str, Any] = {
             "engine": "openai",
             "model": model,
             "base_url": self.base_url,
+            **({"template": False} if thinks else {}),
         }
 
     @classmethod
     def read(cls, rest: str) -> OpenAIEngine:
-        """The engine of ``MODEL[@ADDRESS]``; ``UserError`` for what can't be read."""
+        """The engine of ``MODEL[@ADDRESS][?template=on|off]``; ``UserError`` for anything else."""
+        said = _TEMPLATE.search(rest)
+        switch = one_of(said[1], _SWITCH, f"openai:{rest}: template") if said else None
+        rest = rest[: said.start()] if said else rest
         address = _ADDRESS.search(rest)
         model = rest[: address.start()] if address else rest
         if not model or "://" in model:
@@ -73,7 +99,7 @@ class OpenAIEngine:
         if bare:
             meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
             raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
-        return cls(model, address[1] if address else None)
+        return cls(model, address[1] if address else None, template=_SWITCH.get(switch or ""))
 
     @functools.cached_property
     def _library(self) -> Any:
@@ -108,9 +134,7 @@ class OpenAIEngine:
                 f"name another server as openai:{self.model}@http://localhost:8000/v1"
             )
         try:
-            # The client's own limit starts anew with every byte that comes.
-            async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
-                served = _served(await self._client.get("/models", cast_to=bytes))
+            served = _served(await self._models())
         except errors.AuthenticationError:
             raise UserError(f"{where}: the key was refused; set OPENAI_API_KEY") from None
         except errors.APIStatusError as error:
@@ -131,6 +155,8 @@ class OpenAIEngine:
         if served and self.model not in served:
             names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
             raise UserError(f"{where}: the server has no such model, only {names}")
+        if self._template is None:
+            self._template = served.get(self.model) in TEMPLATE_OWNERS
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """One call a request, all at once."""
@@ -142,10 +168,52 @@ class OpenAIEngine:
         if client is not None:
             await client.close()
 
+    async def _models(self) -> bytes:
+        """The server's list of models."""
+        # The client's own limit starts anew with every byte that comes.
+        async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
+            found: bytes = await self._client.get("/models", cast_to=bytes)
+            return found
+
+    async def _has_template(self) -> bool:
+        """Whether the server gets ``chat_template_kwargs``; raises ``EngineError``.
+
+        Found out once: what passes is tried again, as half of a run must not think.
+        """
+        async with self._looking:
+            if self._template is None:
+                self._template = await self._owner() in TEMPLATE_OWNERS
+            return self._template
+
+    async def _owner(self) -> str | None:
+        """Who serves the model, by the list of models; None where there is no such list."""
+        errors = self._library
+        try:
+            return _served(await self._models()).get(self.model)
+        except errors.APIStatusError as error:
+            refusal = self._refusal(error)
+            if refusal.transient:
+                raise refusal from None
+        except (errors.APIConnectionError, TimeoutError) as error:
+            raise EngineError(wire.fault(error), transient=True) from None
+        except (LookupError, TypeError, AttributeError):
+            pass  # JSON that is no list
+        except EngineError:
+            raise
+        except Exception as error:
+            reason = f"unreadable reply ({type(error).__name__})"
+            raise EngineError(reason, transient=True) from None
+        return None
+
     async def _one(self, request: Request) -> Completion | EngineError:
         errors = self._library
         try:
-            body = json.dumps(self._body(request), allow_nan=False).encode()
+            templated = self._template
+            if templated is None:
+                templated = await self._has_template()
+            body = json.dumps(self._body(request, templated), allow_nan=False).encode()
+        except EngineError as error:
+            return error
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
         try:
@@ -184,7 +252,7 @@ class OpenAIEngine:
             refused=status == 403,
         )
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request, templated: bool) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.model,
@@ -201,8 +269,9 @@ class OpenAIEngine:
         if request.schema:
             schema = {"name": request.schema.name, "schema": json.loads(request.schema.text)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if self.base_url:
-            # Templates without the switch pass over it; OpenAI's own API would refuse it.
+        if sampling.effort:
+            body["reasoning_effort"] = sampling.effort
+        elif templated:
             body["chat_template_kwargs"] = {"enable_thinking": False}
         return body
 
@@ -245,8 +314,10 @@ def _sendable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _served(content: bytes) -> list[str]:
-    return [str(model["id"]) for model in parse_json(content)["data"]]
+def _served(content: bytes) -> dict[str, str]:
+    """The models of a list, and who is said to own each."""
+    listed = parse_json(content)["data"]
+    return {str(model["id"]): str(model.get("owned_by")) for model in listed}
 
 
 def _redirected(error: openai.APIStatusError) -> str:

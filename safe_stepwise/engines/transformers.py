@@ -144,7 +144,7 @@ class _Runner:
         import torch
 
         try:
-            prompt = self.chat.tokens(request.messages)
+            prompt = self.chat.tokens(request.messages, request.sampling.effort)
         except EngineError as error:
             return error
         room = self.context - len(prompt)

@@ -70,7 +70,7 @@ class VLLMEngine(LocalModel):
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
-            prompt = tokens_input(chat.tokens(request.messages))
+            prompt = tokens_input(chat.tokens(request.messages, request.sampling.effort))
             replies = llm.generate(
                 prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora
             )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Sampling
+from safe_stepwise.engines.base import Request
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT
@@ -19,7 +19,6 @@ FeedbackForm = Literal["full", "diagnosis", "guidance"]
 FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)
 """What a generator is told of a verdict (SAFE v2, finding 1): all, what is wrong, what to do."""
 
-SAMPLING = Sampling(max_tokens=1024)
 SHOWN_CHARACTERS = 600
 """Of a rejected reply, which may be endless."""
 
@@ -58,16 +57,17 @@ def generator_request(
     Write Step 2.
     """
     prompt, number = prompts.load("loop/generate"), len(previous) + 1
+    asking = prompts.load("loop/final_answer") if final else prompt
     messages = prompt.messages(
         question=question,
         passages=passages,
         previous=[format_step(step) for step in previous],
         remarks=remarks(advice, form) if advice else (),
         rejected=[(text[:SHOWN_CHARACTERS], remarks(said, form)) for text, said in rejected],
-        task=prompts.load("loop/final_answer").ask(number=number) if final else "",
+        task=asking.ask(number=number) if final else "",
         number=number,
     )
-    return Request(messages, SAMPLING, role=FINAL_ROLE if final else ROLE)
+    return Request(messages, asking.sampling, role=asking.role)
 
 
 def remarks(feedback: Feedback, form: FeedbackForm = "full") -> tuple[tuple[str, str], ...]:

@@ -107,11 +107,11 @@ async def run_question(
     Engines see the question's text and passages alone; those that simulate also its annotations. A
     request that fails for good ends the question: ``failed``.
     """
-    run = _Run(question, generator, verifier, limits)
+    run, failure = _Run(question, generator, verifier, limits), ""
     try:
         stop = await run.to_the_end()
-    except EngineError:
-        stop = FAILED
+    except EngineError as error:
+        stop, failure = FAILED, str(error)
     return Trajectory(
         question_id=question.id,
         method=method,
@@ -119,6 +119,7 @@ async def run_question(
         attempts=tuple(run.attempts),
         answer=run.answer if stop != FAILED else "",
         stop_reason=stop,
+        failure=failure,
     )
 
 

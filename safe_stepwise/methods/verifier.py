@@ -48,14 +48,15 @@ def verifier_request(
     <BLANKLINE>
     Judge the current step.
     """
-    asked = prompts.load(_PROMPT).ask(
+    prompt = prompts.load(_PROMPT)
+    asked = prompt.ask(
         question=question,
         passages=passages,
         previous=[format_step(accepted) for accepted in previous],
         step=step if isinstance(step, str) else format_step(step),
     )
     turns = (Message("system", instructions(incomplete_evidence)), Message("user", asked))
-    return Request(turns, schema=_schema(incomplete_evidence), role=ROLE)
+    return Request(turns, prompt.sampling, _schema(incomplete_evidence), prompt.role)
 
 
 @functools.cache

@@ -10,21 +10,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, Sampling
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.scene import JUDGE, AnswerScene
+from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store.event_loop import all_of
 
 PROMPT = prompts.load("judge/equivalence")
-SAMPLING = Sampling(max_tokens=512)
 SHOWN_CHARACTERS = 1_000
 """Of an answer, which may be endless."""
 
@@ -38,6 +38,11 @@ class Case:
     prediction: str
     references: tuple[str, ...]
     question: str = ""
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """What a request quotes."""
+        return (self.prediction, self.question, *self.references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,9 @@ class Judge:
         if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
         asked = judge_request(case)
-        seeds = range(SAMPLING.seed, SAMPLING.seed + self.repeats)
-        requests = [replace(asked, sampling=replace(SAMPLING, seed=seed)) for seed in seeds]
+        greedy = asked.sampling
+        seeds = range(greedy.seed, greedy.seed + self.repeats)
+        requests = [replace(asked, sampling=replace(greedy, seed=seed)) for seed in seeds]
         said = await self.client.ask_all(requests)
         return verdict_of([self._read(reply, case) for reply in said])
 
@@ -112,9 +118,8 @@ class Judge:
     def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):
             return Reply("unscored", f"The request failed: {reply}", failed=True)
-        data = (case.prediction, case.question, *case.references)
         try:
-            outcome, explanation = read_verdict(reply.text, data)
+            outcome, explanation = read_verdict(reply.text, case.data)
         except VerdictError as error:
             reason = f"The judge's reply cannot be read: {error}."
             return Reply("unscored", reason, reply.text, usage=reply.usage)
@@ -139,7 +144,8 @@ def judge_request(case: Case) -> Request:
         left_out=len(case.prediction.strip()) - len(shown),
     )
     scene = AnswerScene(case.prediction.strip(), tuple(case.references))
-    return Request(messages, SAMPLING, PROMPT.schema, JUDGE, scene)
+    reads = partial(read_verdict, data=case.data)
+    return Request(messages, PROMPT.sampling, PROMPT.schema, PROMPT.role, scene, reads)
 
 
 def verdict_of(replies: Sequence[Reply]) -> Verdict:

@@ -3,22 +3,29 @@
 What comes from a benchmark or a model is data. It enters a prompt as a JSON string, so that no
 line break or quote in it can end the place it stands in, and with the marks of chat templates
 broken up, so that no tokenizer takes them for the end of a turn.
+
+A file also says who asks by it (``role``, its own name if not said) and how many tokens a reply may
+have (``max_tokens``). Both are no words that reach a model, so a prompt's digest leaves them out:
+another limit is another request, and the same prompt.
 """
 
 import functools
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
-from safe_stepwise.engines.base import Message, Request, Schema
+from safe_stepwise.engines.base import GREEDY, Message, Request, Sampling, Schema
 
 _FOLDER = resources.files(__name__)
+_NOT_SENT = re.compile(rb"^(?:role|max_tokens):.*\n", re.MULTILINE)
 # "<|im_end|>", "</s>", "<start_of_turn>", "<｜User｜>", "[INST]", "<<SYS>>": what templates of
 # common models are made of. Engines that hold the tokenizer break up its own special tokens too.
 _MARKS = re.compile(r"<(?=[|｜/<]?[\w|｜▁/]+[|｜]?>)|\[(?=/?[A-Z_]{3,}\])")
@@ -26,9 +33,14 @@ _MARKS = re.compile(r"<(?=[|｜/<]?[\w|｜▁/]+[|｜]?>)|\[(?=/?[A-Z_]{3,}\])")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file: fixed ``system``, a template ``user``, the ``schema`` of the reply."""
+    """A prompt file: fixed ``system``, a template ``user``, the ``schema`` of the reply.
+
+    ``role`` is who asks by it, ``sampling`` how: greedily, with the file's limit.
+    """
 
     name: str
+    role: str
+    sampling: Sampling
     system: str
     user: str
     schema: Schema
@@ -54,11 +66,26 @@ def load(name: str) -> Prompt:
     raw = yaml.safe_load(content)
     return Prompt(
         name=name,
+        role=raw.get("role", PurePath(name).name),
+        sampling=replace(GREEDY, max_tokens=raw["max_tokens"]),
         system=raw["system"].strip(),
         user=raw["user"],
         schema=Schema.of(raw["reply"]["name"], raw["reply"]["schema"]),
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=hashlib.sha256(_NOT_SENT.sub(b"", content)).hexdigest(),
     )
+
+
+@functools.cache
+def limits() -> Mapping[str, int]:
+    """The tokens that a reply may have, by the roles of all prompt files.
+
+    >>> limits()["judge"]
+    512
+    """
+    folders = [folder for folder in _FOLDER.iterdir() if folder.is_dir()]
+    names = sorted(f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir())
+    found = [load(name.removesuffix(".yaml")) for name in names if name.endswith(".yaml")]
+    return {prompt.role: prompt.sampling.max_tokens for prompt in found}
 
 
 def digest(*prompts: Prompt) -> str:

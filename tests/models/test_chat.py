@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.engines.base import Message
+from safe_stepwise.engines.base import EngineError, Message
 from safe_stepwise.engines.chat import Chat, control_tokens, spelled_out
 from safe_stepwise.engines.weights import Model, find_model
 
@@ -61,3 +61,15 @@ def test_a_passage_can_not_end_its_turn(chat: Chat) -> None:
 
     assert marks(attack) == marks("Oru.") != []
     assert "assistant" in chat.text(chat.tokens([Message("user", attack)]))
+
+
+def test_an_effort_goes_to_templates_that_know_one(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [Message("user", "Where is Oru?")]
+    with pytest.raises(EngineError, match="no reasoning effort; leave out --reasoning-effort"):
+        chat.tokens(asked, "low")
+    template = "{{ reasoning_effort or 'as ever' }} {{ enable_thinking }}"
+    monkeypatch.setattr(chat.tokenizer, "chat_template", template)
+    assert chat.rendered(asked, effort="high") == "high True"
+    assert chat.rendered(asked) == "as ever False"

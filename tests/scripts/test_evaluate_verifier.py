@@ -24,7 +24,7 @@ from safe_stepwise.store import progress as bars
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main, with_annotations
 from tests.evaluators.verifier.step_rows import row, step, write_set
-from tests.servers.openai_server import MockServer
+from tests.servers.openai_server import Cut, MockServer
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -141,6 +141,42 @@ def test_replies_may_be_cut_and_it_is_said(
         main(arguments(built, tmp_path / "out", server.spec, limit="3", **{"max-tokens": "77"}))
     assert set(sent) == {77}
     assert read(tmp_path / "out")["steps"]["max_tokens"] == 77
+
+
+def hard(body: Mapping[str, Any]) -> bool:
+    return sum(body["messages"][-1]["content"].encode()) % 5 == 0
+
+
+def test_verdicts_cut_before_they_say_anything_are_owed(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    with MockServer(lambda body: Cut("") if hard(body) else oracle(gold)(body)) as server:
+        main(arguments(built, output, server.spec))
+    first = read(output)["verifiers"][0]
+    lines = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    lost = [line["reason"] for line in lines if line["said"] == "failed"]
+    assert first["failed"] == len(lost) > 3
+    assert all(said.startswith("cut at 4,096 tokens with nothing readable") for said in lost)
+    with MockServer(oracle(gold), port=server.port, keep_bodies=True) as again:
+        main(arguments(built, output, again.spec))
+    assert all(map(hard, again.bodies))
+    assert set(again.asked) < set(server.asked)
+    assert len(server.asked) == sum(server.asked.values())
+    assert set(read(output)["verifiers"][0]["measures"].values()) == {1.0}
+
+
+def test_what_a_verifier_said_before_it_was_cut_is_its_word(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    """An untrained model that goes on and on is measured, and costs no second call."""
+    said = Cut("I think that it is fine, and")
+    with MockServer(lambda body: said if hard(body) else oracle(gold)(body)) as server:
+        main(arguments(built, tmp_path / "out", server.spec))
+    first = read(tmp_path / "out")["verifiers"][0]
+    assert first["unparsed"] > 3
+    assert first["failed"] == 0
+    assert set(server.asked.values()) == {1}
 
 
 def test_unreadable_replies_are_counted_and_never_right(

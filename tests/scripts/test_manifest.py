@@ -9,6 +9,8 @@ import pytest
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from releases.manifest import read_manifest
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import Effort
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate, release_datasets
@@ -123,11 +125,51 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [((AnnotationsTeacher, 4), {})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
-    assert named == 3 * [
-        ("annotations", {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None})
-    ]
+    how = {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None, "allowance": AS_PROMPTED}
+    assert named == 3 * [("annotations", how)]
     assert closed  # what was opened to look
     assert not (tmp_path / "out" / "datasets" / "safe-verified-multihop").exists()
+
+
+BY_ROLE = "max_tokens: {path: 4096, inject: 99}\nreasoning_effort: {path: low, judge: high}\n"
+
+
+def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest.write_text(MANIFEST + BY_ROLE, encoding="utf-8")
+    efforts: dict[str, Effort] = {"path": "low", "judge": "high"}
+    read = read_manifest(manifest, KNOWN)
+    assert read.allowance == Allowance.of({"path": 4096, "inject": 99}, efforts)
+    asked: list[Allowance] = []
+
+    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
+        asked.append(allowance)
+        return AnnotationsTeacher
+
+    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
+    assert asked == [path, path, inject]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("max_tokens: {pth: 4096}", r"max_tokens: 'pth' is not known; did you mean path\?"),
+        ("max_tokens: {path: many}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: 0}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: true}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: 4096", "max_tokens: has to be of type dict"),
+        ("reasoning_effort: {path: hard}", r"reasoning_effort\.path: 'hard' is not known"),
+    ],
+)
+def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: str) -> None:
+    manifest.write_text(f"{MANIFEST}{said}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        read_manifest(manifest, KNOWN)
+    assert "\n" not in str(caught.value)
 
 
 def test_steps_that_the_manifest_does_not_name(

@@ -61,15 +61,26 @@ _BODIES: Mapping[str, bytes] = {
 _MEGABYTE = 1 << 20
 
 
+_KNOWN = frozenset(
+    "model messages temperature top_p max_completion_tokens seed stop response_format "
+    "reasoning_effort".split()
+)
+
+
+class Cut(str):
+    """A reply that broke off at its limit; an empty one while the model still thought."""
+
+
 @dataclass
 class MockServer:
     """Serves ``/v1/models`` and ``/v1/chat/completions``; a context manager.
 
-    ``reply`` makes the text for a request body. Of the calls a share ``fault_rate`` goes wrong,
-    drawn from a seeded sequence; ``latency`` and ``retry_after`` (what a 429 asks for) are in
-    seconds; ``hang`` lasts until the client gives up. With ``status`` every call gets that error,
-    with ``raw`` everything is answered by these bytes. Calls after the first ``last`` hang: however
-    fast the machine is, a client that is to be killed can't be done before.
+    ``reply`` makes the text for a request body, `Cut` where it breaks off there. Of the calls a
+    share ``fault_rate`` goes wrong, drawn from a seeded sequence; ``latency`` and ``retry_after``
+    (what a 429 asks for) are in seconds; ``hang`` lasts until the client gives up. With ``status``
+    every call gets that error, with ``raw`` everything is answered by these bytes. One that is
+    ``strict`` refuses what OpenAI's own API does not know. Calls after the first ``last`` hang:
+    however fast the machine is, a client that is to be killed can't be done before.
     """
 
     reply: Callable[[Mapping[str, Any]], str]
@@ -87,6 +98,9 @@ class MockServer:
     echo: bool = False
     """Repeat the header with the key, in all that is said."""
     models_status: int = 200
+    owner: str = "vllm"
+    """Who serves the model, by the list of models."""
+    strict: bool = False
     usage: Any = None
     """In place of the true one."""
     finish: str = "stop"
@@ -159,7 +173,8 @@ class MockServer:
             await writer.drain()
             return True
         if "/models" in head[0]:
-            listed = {"object": "list", "data": [_model(self.model), *([_model(told)] * self.echo)]}
+            models = [self.model, *([told] * self.echo)]
+            listed = {"object": "list", "data": [_model(name, self.owner) for name in models]}
             error = {"error": {"message": f"no list{told}"}}
             found = listed if self.models_status == 200 else error
             await _respond(writer, self.models_status, found)
@@ -174,6 +189,10 @@ class MockServer:
             await asyncio.sleep(3600)
         if self.latency:
             await asyncio.sleep(self.latency)
+        if self.strict and (strange := sorted(body.keys() - _KNOWN)):
+            refusal = {"error": {"message": f"Unrecognized request argument: {strange[0]}"}}
+            await _respond(writer, 400, refusal)
+            return True
         if self.status:
             await _respond(writer, self.status, {"error": {"message": f"as you wish{told}"}})
             return True
@@ -187,8 +206,10 @@ class MockServer:
 
     def _completion(self, body: Mapping[str, Any], told: str) -> dict[str, Any]:
         text = self.reply(body)
+        cut = isinstance(text, Cut)
         noted = re.sub(r'"(explanation|diagnosis)": "', lambda m: m[0] + told, text)
         text = noted if text.startswith("{") else text + told
+        thought = {"reasoning_content": "Let me see. " * 9} if cut and not text else {}
         prompt = sum(len(m["content"]) for m in body["messages"]) // 4
         return {
             "id": "chatcmpl-1",
@@ -198,8 +219,9 @@ class MockServer:
             "choices": [
                 {
                     "index": 0,
-                    "finish_reason": self.finish,
-                    "message": {"role": "assistant", "content": text},
+                    "finish_reason": "length" if cut else self.finish,
+                    "message": {"role": "assistant", "content": None if thought else text}
+                    | thought,
                 }
             ],
             "usage": self.usage
@@ -268,8 +290,8 @@ def _bomb() -> bytes:
     return b"".join([*(pressed.compress(b" " * _MEGABYTE) for _ in range(400)), pressed.flush()])
 
 
-def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
+def _model(name: str, owner: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 1, "owned_by": owner}
 
 
 def _head(status: int, length: int | None, extra: Mapping[str, str]) -> bytes:

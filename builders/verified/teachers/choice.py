@@ -6,6 +6,7 @@ from pathlib import Path
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import default_cache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError
@@ -21,12 +22,13 @@ def known_teacher(
     in_flight: int = IN_FLIGHT,
     timeout: float | None = None,
     *,
+    allowance: Allowance = AS_PROMPTED,
     where: str = "--teacher",
 ) -> Teachers:
     """What makes the teachers of a spec: ``annotations``, or a model behind the cache of replies.
 
-    ``timeout`` is that of `Opener`. Raises ``UserError``, which begins with ``where``, for a spec
-    that can't be read.
+    ``timeout`` is that of `Opener`, ``allowance`` of `LLMTeachers`. Raises ``UserError``, which
+    begins with ``where``, for a spec that can't be read.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
@@ -38,7 +40,7 @@ def known_teacher(
         names_one = spec.partition(":")[0] in KINDS
         other = "" if names_one else f"; or use {ANNOTATIONS}, which needs no model"
         raise UserError(f"{where}: {error}{other}") from None
-    return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight)
+    return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)
 
 
 def client_of(asker: object) -> Client | None:

@@ -22,7 +22,8 @@ from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
-from safe_stepwise.engines.base import Completion, Engine, EngineError, Message, Request, Sampling
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Account, Client, requests_and_tokens
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
@@ -37,9 +38,6 @@ from safe_stepwise.store.event_loop import wait_for
 PROMPTS = [prompts.load(f"verification/{role}") for role in ("extract", "glean", "resolve", "path")]
 EXTRACT, GLEAN, RESOLVE, PATH = PROMPTS
 PROMPTS_DIGEST = prompts.digest(*PROMPTS)
-
-READING = Sampling(max_tokens=4096)
-JUDGING = Sampling(max_tokens=1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,15 @@ class LLMTeachers:
     """Makes the teacher of each question; all share one client a process.
 
     ``spec`` names an engine, ``opener`` opens it (``safe_stepwise.open``), ``cache`` is the file of
-    replies. Picklable, so that any executor can carry it to its workers.
+    replies, ``allowance`` what roles have beside what their prompts say. Picklable, so that any
+    executor can carry it to its workers.
     """
 
     spec: str
     cache: Path
     opener: Callable[[str], Engine]
     in_flight: int = client.IN_FLIGHT
+    allowance: Allowance = AS_PROMPTED
 
     own_processes = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
@@ -87,7 +87,8 @@ class LLMTeachers:
         """Looked up once: to know a folder of weights by its content takes a while."""
         engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
-        return About(engine.name, {**engine.identity, "code": code}, engine.simulated)
+        known = {**engine.identity, **self.allowance.plain, "code": code}
+        return About(f"{engine.name}{self.allowance.suffix}", known, engine.simulated)
 
     @property
     def client(self) -> Client:
@@ -95,7 +96,8 @@ class LLMTeachers:
         with _ONE_CLIENT:
             if self not in _CLIENTS:
                 cache = ResponseCache(_own(self.cache))
-                _CLIENTS[self] = Client(self.opener(self.spec), cache, self.in_flight, client.TRIES)
+                how = (self.in_flight, client.TRIES, self.allowance)
+                _CLIENTS[self] = Client(self.opener(self.spec), cache, *how)
             return _CLIENTS[self]
 
     def __call__(self) -> LLMTeacher:
@@ -242,7 +244,8 @@ def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
     read = question.passages[passage - 1]
     messages = EXTRACT.messages(title=read.title, sentences=read.sentences)
-    return Request(messages, READING, EXTRACT.schema, "extract", Scene(question, passage))
+    how = (EXTRACT.sampling, EXTRACT.schema, EXTRACT.role)
+    return Request(messages, *how, Scene(question, passage), read_triples)
 
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
@@ -254,13 +257,15 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
     said = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     told = extraction_request(question, passage).messages
     messages = (*told, Message("assistant", said), Message("user", GLEAN.ask()))
-    return Request(messages, READING, GLEAN.schema, "glean", Scene(question, passage))
+    how = (GLEAN.sampling, GLEAN.schema, GLEAN.role)
+    return Request(messages, *how, Scene(question, passage), read_triples)
 
 
 def resolution_request(question: Question, names: Sequence[str]) -> Request:
     """Which of the names mean one entity."""
     messages = RESOLVE.messages(names=names)
-    return Request(messages, JUDGING, RESOLVE.schema, "resolve", Scene(question))
+    how = (RESOLVE.sampling, RESOLVE.schema, RESOLVE.role)
+    return Request(messages, *how, Scene(question), read_groups)
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
@@ -270,7 +275,8 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         groups.setdefault(canonical, [canonical]).append(name)
     known = {"triples": graph.triples, "groups": list(groups.values())}
     messages = PATH.messages(**known, question=question.question, answer=question.answer)
-    return Request(messages, JUDGING, PATH.schema, "path", Scene(question))
+    asked = Request(messages, PATH.sampling, PATH.schema, PATH.role, Scene(question))
+    return replace(asked, reads=functools.partial(read_path, data=prompts.data_of(asked)))
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:

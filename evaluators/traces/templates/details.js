@@ -140,7 +140,8 @@ function steps(run) {
     make("li", { class: "step", "aria-label": `Step ${step}` },
       tries.map((attempt, place) => attemptCard(attempt, place + 1, tries.length))));
   if (run.stop === "failed") {
-    items.push(make("li", { class: "broken" }, "Here a request failed for good, which ended the question."));
+    items.push(make("li", { class: "broken" },
+      "Here a request failed for good, which ended the question. ", quoted("span", run.failure)));
   } else if (items.length === 0) {
     items.push(make("li", { class: "broken" }, "No attempts were recorded."));
   }

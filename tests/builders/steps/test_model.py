@@ -44,8 +44,9 @@ from safe_stepwise.open import Opener, open_engine
 from safe_stepwise.records import Passage, Question, Step, Triple, canonical_json
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.names import REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
-from tests.servers.openai_server import MockServer
+from tests.servers.openai_server import Cut, MockServer
 from tests.servers.steps import Asked, Pair, Reply, Truth, careless, said
 
 ROWS = 60
@@ -597,10 +598,11 @@ def test_a_server_of_which_nothing_comes_ends_the_run(
         made(Truth(pairs()), pairs(), status=404)
 
 
-def test_replies_that_are_cut_off_are_counted(made: Callable[..., Any]) -> None:
-    found, replies = made(lambda _: '{"plan": ["1: Find', pairs()[:2], finish="length")
-    assert replies == {"unreadable": 2, "cut": 2}
-    assert "cut off" in found[0].refused[0].reason
+def test_replies_that_are_cut_off_and_can_be_read_are_counted(made: Callable[..., Any]) -> None:
+    truth = Truth(pairs())
+    found, replies = made(truth, pairs()[:2], finish="length")
+    assert replies["cut"] == replies["clean"] > 2
+    assert found == made(truth, pairs()[:2])[0]
 
 
 def test_questions_without_a_plan_are_not_asked_about(made: Callable[..., Any]) -> None:
@@ -734,6 +736,39 @@ def test_the_checker_stands_any_step(text: str, kind: str) -> None:
     except StepRefused:
         return
     checker.check((), step)
+
+
+# ------------------------------------------------------------------------------ replies cut off
+
+
+def test_a_teacher_that_thinks_too_long_is_asked_again_and_owed(
+    made: Callable[..., Any],
+) -> None:
+    asked_of, truth = pairs()[:12], Truth(pairs())
+    limits: Counter[int] = Counter()
+
+    def cut(body: Mapping[str, Any]) -> str:
+        limits[body["max_completion_tokens"]] += 1
+        return truth(body) if Asked(body).injects else Cut('{"plan": ["1: Find')
+
+    found, replies = made(cut, asked_of)
+    assert limits == {4096: 12, 8192: 12}
+    assert replies == {"failed": 12}
+    assert {one.reason for m in found for one in m.refused} == {
+        f"{REQUEST_FAILED}: cut at 8,192 tokens with nothing readable in it; raise --max-tokens "
+        "trajectory=N above 8192"
+    }
+
+
+def test_twice_the_room_may_be_enough_for_a_step(made: Callable[..., Any]) -> None:
+    asked_of, truth = pairs()[:12], Truth(pairs())
+
+    def cut(body: Mapping[str, Any]) -> str:
+        short = Asked(body).injects and body["max_completion_tokens"] == 1024
+        return Cut(truth(body)[:9]) if short else truth(body)
+
+    found, _ = made(cut, asked_of)
+    assert found == made(truth, asked_of)[0]
 
 
 # ------------------------------------------------------------------------------- command lines

@@ -10,14 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from tenacity import AsyncRetrying
 
 from safe_stepwise.engines import client as client_module
 from safe_stepwise.engines.base import (
+    EFFORTS,
     Completion,
+    Effort,
     EngineError,
     Message,
     Request,
@@ -28,7 +30,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError
-from tests.servers.openai_server import ALL_FAULTS, WAITS, Fault, MockServer
+from tests.servers.openai_server import ALL_FAULTS, WAITS, Cut, Fault, MockServer
 
 ASKED = Request((Message("system", "Be short."), Message("user", "Where is Oru?")), role="extract")
 T = TypeVar("T")
@@ -248,6 +250,115 @@ def test_what_a_server_is_asked_and_what_it_says() -> None:
     assert said.text == "Where is Oru?"
     assert said.finish == "length"
     assert said.usage.prompt > said.usage.cached > 0
+
+
+def sent_to(server: MockServer, spec: str = "", effort: Effort | None = None) -> dict[str, Any]:
+    """The body of one request to a server by its spec, with what stands behind that."""
+    request = replace(ASKED, sampling=Sampling(effort=effort))
+
+    async def one(engine: OpenAIEngine) -> Completion | EngineError:
+        (found,) = await engine.generate([request])
+        return found
+
+    engine = OpenAIEngine.read(f"{server.spec.removeprefix('openai:')}{spec}")
+    assert isinstance(acted(engine, one), Completion)
+    return server.bodies[-1]
+
+
+THINK_NOT = {"enable_thinking": False}
+
+
+@pytest.mark.parametrize(
+    ("owner", "spec", "expected"),
+    [
+        ("vllm", "", THINK_NOT),
+        ("sglang", "", THINK_NOT),
+        ("llamacpp", "", THINK_NOT),
+        ("openai", "", None),
+        ("system", "", None),
+        ("openai", "?template=on", THINK_NOT),
+        ("vllm", "?template=off", None),
+    ],
+)
+def test_template_settings_go_to_servers_that_take_them(
+    owner: str, spec: str, expected: object
+) -> None:
+    strict = expected is None  # they refuse what they don't know, as OpenAI's own does
+    with MockServer(last_turn, keep_bodies=True, owner=owner, strict=strict) as server:
+        assert sent_to(server, spec).get("chat_template_kwargs") == expected
+
+
+@pytest.mark.parametrize(("status", "owner"), [(404, "vllm"), (403, "vllm")])
+def test_a_server_without_a_list_of_models_gets_no_template_settings(
+    status: int, owner: str
+) -> None:
+    with MockServer(last_turn, keep_bodies=True, models_status=status, owner=owner) as server:
+        assert "chat_template_kwargs" not in sent_to(server)
+        assert sent_to(server, "?template=on")["chat_template_kwargs"] == THINK_NOT
+
+
+def test_a_list_of_models_that_does_not_come_now_is_waited_for() -> None:
+    """Else half of a run would think, and half of it not."""
+
+    async def one(engine: OpenAIEngine) -> Completion | EngineError:
+        found = await one_try(engine)
+        assert isinstance(found, EngineError)
+        assert found.transient
+        server.models_status = 200
+        return await one_try(engine)
+
+    with MockServer(last_turn, keep_bodies=True, models_status=503) as server:
+        assert isinstance(run(server, one), Completion)
+    (body,) = server.bodies
+    assert body["chat_template_kwargs"] == THINK_NOT
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("owner", ["vllm", "openai"])
+def test_who_is_to_think_is_not_told_not_to(owner: str, effort: Effort) -> None:
+    with MockServer(last_turn, keep_bodies=True, owner=owner, strict=True) as server:
+        body = sent_to(server, effort=effort)
+    assert body["reasoning_effort"] == effort
+    assert "chat_template_kwargs" not in body
+
+
+def test_a_spec_says_whether_a_model_may_think() -> None:
+    plain, on, off = (
+        OpenAIEngine.read(f"a/b@http://h:1/v1{spec}")
+        for spec in ("", "?template=on", "?template=off")
+    )
+    assert {engine.base_url for engine in (plain, on, off)} == {"http://h:1/v1"}
+    # Replies that were made before the switch were made with it on: their keys stay.
+    assert (
+        plain.identity
+        == on.identity
+        == {
+            "engine": "openai",
+            "model": "a/b",
+            "base_url": "http://h:1/v1",
+        }
+    )
+    assert off.identity == {**on.identity, "template": False}
+    assert [one.name for one in (plain, on, off)] == [
+        "openai:a/b",
+        "openai:a/b",
+        "openai:a/b?template=off",
+    ]
+    with pytest.raises(UserError, match=r"template 'no' is not known; .*choose from on, off"):
+        OpenAIEngine.read("a/b@http://h:1/v1?template=no")
+
+
+def test_another_query_is_part_of_the_address() -> None:
+    address = "https://h/openai?api-version=1"
+    assert OpenAIEngine.read(f"m@{address}").base_url == address
+    assert OpenAIEngine.read(f"m@{address}?template=off").base_url == address
+
+
+def test_a_reasoning_model_that_is_cut_says_nothing() -> None:
+    with MockServer(lambda _: Cut("")) as server:
+        said = run(server, one_try)
+    assert isinstance(said, Completion)
+    assert (said.text, said.finish) == ("", "length")
 
 
 def test_half_surrogates_survive_to_and_fro(tmp_path: Path) -> None:

@@ -70,6 +70,19 @@ def test_the_request_is_greedy_has_a_schema_and_asks_for_one_of_two_words() -> N
     assert user.index(ASKED) < user.index('- "River Vel"') < user.index('"the Vel"')
 
 
+def test_a_verdict_that_breaks_off_is_asked_for_with_twice_the_room() -> None:
+    case = Case("the Vel", ("Vel",), ASKED)
+    judge, asked = judging(lambda _: said("correct", "word " * 700))
+    (found,) = verdicts(judge, case)
+    assert found.outcome == "correct"
+    assert [request.sampling.max_tokens for request in asked] == [512, 1024]
+    judge, asked = judging(lambda _: said("correct", "word " * 2_000))
+    (found,) = verdicts(judge, case)
+    assert (found.outcome, count([found]).failed) == ("unscored", 1)
+    assert "cut at 1,024 tokens with nothing readable in it" in found.explanation
+    assert len(asked) == 2
+
+
 def test_an_unknown_question_is_left_out() -> None:
     assert "Question" not in judge_request(Case("Oru", ("Oru",))).messages[1].content
 
@@ -161,7 +174,7 @@ def test_replies_that_are_refused(reply: str, reason: str) -> None:
         read_verdict(reply)
     verdict = one(reply or " ", Case("Vel", ("Vel",)))
     assert verdict.outcome == "unscored"
-    assert not verdict.replies[0].failed
+    assert verdict.replies[0].failed == reply.startswith('{"a":')  # so long that they are cut
 
 
 ESCAPED = PLANTED.replace('"', '\\"')

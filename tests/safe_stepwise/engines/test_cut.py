@@ -1,0 +1,194 @@
+"""A reply that was cut off before anything could be read: asked again, and never final."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import (
+    Completion,
+    EngineError,
+    Message,
+    Request,
+    Sampling,
+    request_key,
+)
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+ASKED = Request((Message("user", "Where is Oru?"),), Sampling(max_tokens=10), role="path")
+PARTLY = replace(ASKED, reads=json.loads)
+Said = Callable[[Request], Completion | EngineError]
+
+
+class Model:
+    """Says what a function of the request makes it say."""
+
+    name = "model"
+
+    def __init__(self, said: Said, simulated: bool = False) -> None:
+        self.identity: Mapping[str, Any] = {"engine": "model"}
+        self.said = said
+        self.simulated = simulated
+        self.limits: list[int] = []
+
+    async def check(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        self.limits += [request.sampling.max_tokens for request in requests]
+        return [self.said(request) for request in requests]
+
+
+def cut(text: str = "", tokens: int = 10) -> Completion:
+    return Completion(text, Usage(5, 2, tokens), "length")
+
+
+def needs(tokens: int, text: str = "Marn") -> Said:
+    """Says its text in so many tokens, and nothing before."""
+
+    def said(request: Request) -> Completion:
+        limit = request.sampling.max_tokens
+        if limit < tokens:
+            return cut("", limit)
+        return Completion(text, Usage(5, 4, tokens))
+
+    return said
+
+
+def asking(
+    model: Model, cache: ResponseCache | None = None, allowance: Allowance = AS_PROMPTED
+) -> Client:
+    kept = ResponseCache(Path(":memory:")) if cache is None else cache
+    return Client(model, kept, allowance=allowance)
+
+
+def test_it_is_asked_again_with_twice_the_room_and_paid_for_in_full() -> None:
+    model, cache = Model(needs(15)), ResponseCache(Path(":memory:"))
+    client = asking(model, cache)
+    said = asyncio.run(client.ask(ASKED))
+    assert model.limits == [10, 20]
+    assert said == Completion("Marn", Usage(10, 6, 25))
+    account = client.accounts["path"]
+    assert (account.calls, account.retries, account.answered, account.failed) == (2, 1, 1, 0)
+    assert (account.prompt, account.cached, account.completion) == (10, 6, 25)
+    again = asking(model, cache)
+    assert asyncio.run(again.ask(ASKED)) == said
+    more = replace(ASKED, sampling=Sampling(max_tokens=20))
+    assert asyncio.run(again.ask(more)) == Completion("Marn", Usage(5, 4, 15))
+    assert (model.limits, again.total().hits) == ([10, 20], 2)
+
+
+def test_cut_again_it_is_a_failure_that_no_cache_keeps() -> None:
+    model, cache = Model(needs(50)), ResponseCache(Path(":memory:"))
+    client = asking(model, cache)
+    with pytest.raises(
+        EngineError, match=r"cut at 20 tokens .* raise --max-tokens path=N above 20"
+    ):
+        asyncio.run(client.ask(ASKED))
+    assert len(cache) == 0
+    account = client.accounts["path"]
+    assert (account.calls, account.retries, account.answered, account.failed) == (2, 1, 0, 1)
+    assert account.completion == 30
+    model.said = needs(3)
+    assert asyncio.run(client.ask(ASKED)).text == "Marn"
+    assert model.limits == [10, 20, 10]
+
+
+def test_what_can_be_read_stays_though_it_was_cut() -> None:
+    for asked, text in ((ASKED, "Step 1: Oru li"), (PARTLY, "[1]")):
+        model = Model(lambda _, text=text: cut(text))  # type: ignore[misc]
+        client = asking(model)
+        assert asyncio.run(client.ask(asked)).text == text
+        assert asyncio.run(client.ask(asked)).finish == "length"
+        assert model.limits == [10]
+
+
+def test_who_asks_decides_what_can_be_read() -> None:
+    model = Model(lambda request: cut("[1" if request.sampling.max_tokens == 10 else "[1]"))
+    assert asyncio.run(asking(model).ask(PARTLY)).text == "[1]"
+    assert model.limits == [10, 20]
+    assert asyncio.run(asking(model).ask(ASKED)).text == "[1"
+
+
+def test_an_empty_reply_that_ended_by_itself_is_the_models_word() -> None:
+    model = Model(lambda _: Completion(""))
+    assert asyncio.run(asking(model).ask(PARTLY)) == Completion("")
+    assert model.limits == [10]
+
+
+def test_a_server_that_has_no_such_room_says_so() -> None:
+    def said(request: Request) -> Completion | EngineError:
+        return cut() if request.sampling.max_tokens == 10 else EngineError("HTTP 400: too large")
+
+    with pytest.raises(EngineError, match=r"^cut at 10 tokens; with 20: HTTP 400: too large$"):
+        asyncio.run(asking(Model(said)).ask(ASKED))
+
+
+def test_what_was_kept_as_final_before_is_asked_for_and_gives_way() -> None:
+    """Caches of earlier versions hold replies in which nothing can be read."""
+    model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
+    key = request_key(model, ASKED)
+    cache.put([(key, cut())])
+    assert asyncio.run(asking(model, cache).ask(ASKED)).text == "Marn"
+    kept = cache.get(key)
+    assert kept is not None
+    assert kept.text == "Marn"
+    assert asyncio.run(asking(model, cache).ask(ASKED)).text == "Marn"
+    assert model.limits == [10]
+
+
+def test_many_who_ask_share_the_second_call_too() -> None:
+    model = Model(needs(15))
+    found = asyncio.run(asking(model).ask_all([ASKED] * 9))
+    assert model.limits == [10, 20]
+    assert {one.text for one in found if isinstance(one, Completion)} == {"Marn"}
+
+
+def test_a_limit_raised_for_a_few_costs_no_call_for_the_others() -> None:
+    wider = Allowance.of({"path": 50})
+    model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
+    asyncio.run(asking(model, cache).ask(ASKED))
+    assert asyncio.run(asking(model, cache, wider).ask(ASKED)).text == "Marn"
+    assert model.limits == [10]
+    narrower = asking(model, cache, Allowance.of({"path": 5}))
+    asyncio.run(narrower.ask(ASKED))
+    harder = asking(model, cache, Allowance.of({"path": 50}, {"path": "high"}))
+    asyncio.run(harder.ask(ASKED))
+    assert model.limits == [10, 5, 50]
+
+
+def test_what_was_cut_in_less_room_is_asked_for_in_more() -> None:
+    model, cache = Model(lambda _: cut("Mar")), ResponseCache(Path(":memory:"))
+    asyncio.run(asking(model, cache).ask(ASKED))
+    model.said = needs(3)
+    wider = asking(model, cache, Allowance.of({"path": 50}))
+    assert asyncio.run(wider.ask(ASKED)).text == "Marn"
+    assert model.limits == [10, 50]
+
+
+def test_a_player_draws_anew_with_another_limit() -> None:
+    """What it says hangs on its request's key: kept replies must not mix with new ones."""
+    model, cache = Model(needs(3), simulated=True), ResponseCache(Path(":memory:"))
+    asyncio.run(asking(model, cache).ask(ASKED))
+    asyncio.run(asking(model, cache, Allowance.of({"path": 50})).ask(ASKED))
+    assert model.limits == [10, 50]
+
+
+def test_an_effort_that_no_model_makes_is_one_line() -> None:
+    client = asking(Model(needs(3), simulated=True), None, Allowance.of({}, {"path": "low"}))
+    with pytest.raises(UserError, match=r"model: no model thinks there; leave out --reasoning-eff"):
+        asyncio.run(client.ask(ASKED))
+    assert asyncio.run(client.ask(replace(ASKED, role="glean"))).text == "Marn"
