@@ -32,10 +32,13 @@ def main(arguments: Sequence[str]) -> None:
     add("--private", action="store_true", help="make new repos and the collection private")
     limit = f"for an answer of the Hub (default {SECONDS:g}); uploads get 1 s for 100 kB more"
     add("--timeout", type=seconds, default=SECONDS, metavar="SECONDS", help=limit)
+    boards = "without eval.yaml and .eval_results, by which the Hub lists the adapter's scores"
+    add("--no-leaderboard", action="store_true", help=boards)
     options = parser.parse_args(arguments)
     from huggingface_hub import get_token
 
-    release, token = read_release(options.release, options.namespace), get_token()
+    release = read_release(options.release, options.namespace, not options.no_leaderboard)
+    token = get_token()
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)
