@@ -2,13 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from releases import leaderboard, report
+from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_object
@@ -106,11 +106,10 @@ class Release:
     """Of them, those of reports that are more than is published of one file."""
 
 
-def read_release(root: Path, namespace: str, listed: bool = True) -> Release:
+def read_release(root: Path, namespace: str) -> Release:
     """The artifacts that are there; ``adapter/`` and ``space/`` may be absent.
 
-    Reports go into the repo of the verified benchmarks (`releases.report`). If ``listed``, the
-    adapter's scores go where the Hub's leaderboards look for them, too (`releases.leaderboard`).
+    Reports go into the repo of the verified benchmarks (`releases.report`).
 
     Raises UserError for a folder without a lock (a build that has not ended), a version that is no
     ``vMAJOR.MINOR.PATCH``, a namespace that can't be one, and a folder with nothing to publish.
@@ -127,8 +126,6 @@ def read_release(root: Path, namespace: str, listed: bool = True) -> Release:
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
-    if listed:
-        artifacts = _listed(artifacts, namespace, version)
     taken = {file.origin for artifact in artifacts for file in artifact.files} | {LOCK}
     left_out = tuple(path for path in walk(root) if path not in taken)
     long = tuple(path.relative_to(root).as_posix() for path in report.too_long(root))
@@ -157,33 +154,6 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
         for kind, name, folder in found
         if (root / folder).is_dir()
     ]
-
-
-def _listed(artifacts: Sequence[Artifact], namespace: str, version: str) -> tuple[Artifact, ...]:
-    """The same with the files in which the Hub looks for scores, if the adapter has any."""
-    by_folder = {artifact.folder: artifact for artifact in artifacts}
-    adapter, dataset = by_folder.get(ADAPTER), by_folder.get(f"{DATASETS}/{VERIFIED}")
-    if adapter is None or dataset is None or adapter.card is None:
-        return tuple(artifacts)
-    card, where = adapter.card.read().decode("utf-8", "replace"), f"{ADAPTER}/{README}"
-    results = leaderboard.loop_results(card, where)
-    made = {
-        ADAPTER: leaderboard.adapter_files(results, namespace, version),
-        dataset.folder: leaderboard.dataset_files(results),
-    }
-    return tuple(
-        replace(
-            artifact,
-            files=(
-                *artifact.files,
-                *(
-                    LocalFile(path, content, len(content), where)
-                    for path, content in made.get(artifact.folder, {}).items()
-                ),
-            ),
-        )
-        for artifact in artifacts
-    )
 
 
 def _base(adapter: Path) -> str:

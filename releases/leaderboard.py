@@ -12,13 +12,15 @@ two spellings. A task has one value, so each benchmark's sample is a task for ea
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
+from releases.folder import Artifact, LocalFile, Release
 from releases.readme import metadata
 from safe_stepwise.records import identity
-from safe_stepwise.store.names import REPORT, VERIFIED
+from safe_stepwise.store.names import ADAPTER, DATASETS, README, REPORT, VERIFIED
 
 TASKS = "eval.yaml"
 HUB = "https://huggingface.co"
@@ -28,6 +30,27 @@ _ABOUT = (
     "question. A task is one measure on one benchmark's sample, from 0 to 1: exact match and F1 as "
     "the benchmark's official scorer has them, accuracy by a judge that is named with the score."
 )
+
+
+def listed(release: Release, namespace: str) -> Release:
+    """A release with those files, made of the card of its adapter, if that has scores."""
+    by_folder = {artifact.folder: artifact for artifact in release.artifacts}
+    adapter, dataset = by_folder.get(ADAPTER), f"{DATASETS}/{VERIFIED}"
+    if adapter is None or adapter.card is None or dataset not in by_folder:
+        return release
+    card, where = adapter.card.read().decode("utf-8", "replace"), f"{ADAPTER}/{README}"
+    results = loop_results(card, where)
+    made = {
+        ADAPTER: adapter_files(results, namespace, release.version),
+        dataset: dataset_files(results),
+    }
+
+    def more(artifact: Artifact) -> Artifact:
+        contents = made.get(artifact.folder, {}).items()
+        added = [LocalFile(path, text, len(text), where) for path, text in contents]
+        return replace(artifact, files=(*artifact.files, *added))
+
+    return replace(release, artifacts=tuple(map(more, release.artifacts)))
 
 
 def loop_results(card: str, where: str) -> list[Any]:
