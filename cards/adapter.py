@@ -1,16 +1,19 @@
 """The card of the verifier adapter: README of ``safe-verifier-<base>``, from the run's own records.
 
 What it tells stands in ``training.json`` and ``adapter_config.json`` (as ``scripts.train_verifier``
-writes them), ``verifier_quality.json`` (``scripts.evaluate_verifier``) and the statistics of the
-verifier set. A figure that one of them lacks is an error, never a guess.
+writes them), ``verifier_quality.json`` (``scripts.evaluate_verifier``), ``results.json`` of the
+release's evaluations (``scripts.evaluate_stepwise``) and the statistics of the verifier set. A
+figure that one of them lacks is an error, never a guess.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cards import loop as looping
 from cards.base_model import Base, License
 from cards.cards import Record, sources_of
+from cards.loop import Loop, read_loops
 from cards.pages import fill, headed, hub_id, line
 from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
@@ -44,6 +47,8 @@ class AdapterCard:
     license: License | None
     data: Data
     quality: Quality | None
+    loops: Sequence[Loop]
+    """Evaluations in which it took part."""
     sources: tuple[Record, ...]
     origins: Mapping[str, int]
     """Rows of the set's train split by origin, empty where its statistics are not known."""
@@ -60,6 +65,11 @@ class AdapterCard:
         """The sort of adapter as people write it."""
         written = self.config["peft_type"]
         return "LoRA" if written == "LORA" else str(written)
+
+    @property
+    def plain(self) -> list[Loop]:
+        """Its evaluations in the loop as it is, which give its scores."""
+        return [loop for loop in self.loops if loop.is_plain]
 
     @property
     def served_rank(self) -> int:
@@ -84,6 +94,8 @@ def adapter(
     license: License | None = None,
     steps: Record | None = None,
     published: str | None = None,
+    loops: Mapping[str, Record] | None = None,
+    weights: str = "",
 ) -> str:
     """README of the adapter.
 
@@ -96,6 +108,8 @@ def adapter(
         steps: ``statistics/verifier_steps.json`` of the set it was trained on, for the licences and
             citations of its sources.
         published: where that set is on the Hub, ``NAMESPACE/NAME@TAG``, if not where it was read.
+        loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
+        weights: how these name the adapter, ``NAME@DIGEST``; those without it are not told.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
@@ -115,12 +129,20 @@ def adapter(
         license=license,
         data=_data(training, published),
         quality=measured,
+        loops=read_loops(loops or {}, weights),
         sources=sources_of(builds),
         origins={} if steps is None else steps["origins"]["train"],
         simulated=any(played),
     )
     return headed(
-        _metadata(card), fill("adapter.md.jinja", card=card, measures=MEASURES, title_of=title_of)
+        _metadata(card),
+        fill(
+            "adapter.md.jinja",
+            card=card,
+            measures=MEASURES,
+            title_of=title_of,
+            measured_by=looping.METRICS.values(),
+        ),
     )
 
 
@@ -164,10 +186,12 @@ def _metadata(card: AdapterCard) -> Any:
     tags += ["synthetic"] if any(s["source"]["synthetic"] for s in card.sources) else []
     tags += ["simulated"] if card.simulated else []
     quality, base, extra = card.quality, card.base.repo, dict[str, Any]()
+    found = looping.eval_results(card.plain, card.version)
     if quality is not None:
-        extra["eval_results"] = eval_results(quality, *_measured_on(quality, card))
-        extra["model_name"] = card.name
-        extra["metrics"] = sorted({one.metric_type for one in extra["eval_results"]})
+        found += eval_results(quality, *_measured_on(quality, card))
+    if found:
+        extra = {"eval_results": found, "model_name": card.name}
+        extra["metrics"] = sorted({one.metric_type for one in found})
     if card.license is None:
         extra |= {"license": "other", "license_name": "of-the-base-model"}
         extra["license_link"] = f"https://huggingface.co/{base}" if base else None

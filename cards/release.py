@@ -17,6 +17,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.names import (
     ADAPTER,
+    BLOCKS,
     DATASETS,
     METRIC,
     NOISE_LABELS,
@@ -56,6 +57,8 @@ class ReleaseCard:
     """The model that the adapter is for."""
     runs: Sequence[tuple[Record, Mapping[str, str]]]
     """Every setting that was evaluated, and who played what in it."""
+    blocks: Mapping[str, Record]
+    """What the evaluations of blocks came to, by the folder of each."""
     learnt_simulated: bool
     """Whether any row that the adapter learnt is known to be simulated."""
     simulated: bool
@@ -86,6 +89,7 @@ def release(
     training: Record | None = None,
     metadata: Mapping[str, Record] | None = None,
     results: Record | None = None,
+    blocks: Mapping[str, Record] | None = None,
 ) -> str:
     """README of a release folder.
 
@@ -96,6 +100,7 @@ def release(
         training: ``adapter/training.json``, None if there is no adapter.
         metadata: what the headers of the ``adapter`` and ``space`` cards say, by folder.
         results: ``report/results.json``, None if nothing was evaluated.
+        blocks: the same of blocks, by the folder of each report.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` where lock and records differ.
     """
@@ -109,13 +114,15 @@ def release(
     base = None if training is None else Base.read(training)
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
     runs = [] if results is None else results["runs"]
+    others = [run for one in (blocks or {}).values() for run in one["runs"]]
     card = ReleaseCard(
         artifacts=_artifacts(statistics, steps, base, metadata or {}),
         sources=sources_of(statistics),
         base=base,
         runs=[(run, _players(run)) for run in runs],
+        blocks=blocks or {},
         learnt_simulated=any(data["simulated"] for data in learnt),
-        simulated=any(one["simulated"] for one in (*records, *learnt, *runs)),
+        simulated=any(one["simulated"] for one in (*records, *learnt, *runs, *others)),
     )
     told = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
     return fill("release.md.jinja", card=card, results=results, **told)
@@ -141,7 +148,15 @@ def read_release(folder: Path, lock: Record) -> str:
         record(f"{ADAPTER}/training.json"),
         headers,
         record(f"{REPORT}/{RESULTS}"),
+        {place: record(f"{place}/{RESULTS}") for place in _reports_of_blocks(folder)},
     )
+
+
+def _reports_of_blocks(folder: Path) -> list[str]:
+    """The folders in which evaluations of blocks, and of their adapters, stand."""
+    found = (*folder.glob(f"{BLOCKS}/*/{REPORT}"), *folder.glob(f"{BLOCKS}/*/*/{REPORT}"))
+    complete = (place for place in sorted(found) if (place / RESULTS).is_file())
+    return [place.relative_to(folder).as_posix() for place in complete]
 
 
 def _artifacts(

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,12 +120,12 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    return _lines(folder / TRAJECTORIES, Outcome.from_json)
+    return _lines(place_of(folder, TRAJECTORIES), Outcome.from_json)
 
 
 def read_questions(folder: Path) -> Iterator[QuestionRecord]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
-    return _lines(folder / QUESTIONS, QuestionRecord.from_json)
+    return _lines(place_of(folder, QUESTIONS), QuestionRecord.from_json)
 
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
@@ -146,15 +148,23 @@ def reading(file: Path, number: int) -> Iterator[None]:
         ) from None
 
 
+def place_of(folder: Path, name: str) -> Path:
+    """Where a run's file of lines is; of a report that was published it is packed."""
+    packed = folder / f"{name}.gz"
+    return packed if packed.is_file() and not (folder / name).exists() else folder / name
+
+
 def _lines(file: Path, read: Callable[[bytes], T]) -> Iterator[T]:
     try:
-        with file.open("rb") as lines:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 with reading(file, number):
                     found = read(line)
                 yield found
     except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}); {GIVE}") from None
+        raise UserError(f"{file}: cannot be read ({error.strerror or error}); {GIVE}") from None
+    except (EOFError, zlib.error) as error:
+        raise UserError(f"{file}: cannot be read ({error}); {GIVE}") from None
 
 
 def _of_today(content: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from releases.readme import check_card
 from releases.secrets import secret_in
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.store.secrets import credentials
 
@@ -35,7 +36,7 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
             secret = secret_in(file, own)
             if secret is not None:
                 raise UserError(
-                    f"{artifact.folder}/{file.path}: holds {secret}; take it out (and revoke it if "
+                    f"{file.origin}: holds {secret}; take it out (and revoke it if "
                     f"it is real), then {_AGAIN}"
                 )
     check_leaks(release.root)
@@ -68,16 +69,20 @@ def _refuse_unchecked(release: Release) -> None:
 
 
 def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
-    """Every file as locked, none too many, none gone. Raises UserError naming the first."""
-    locked = dict(release.lock["files"])
+    """Every file as locked, none too many, none gone. Raises UserError naming the first.
+
+    What is made of a locked file on the way to the Hub counts as that file.
+    """
+    locked = release.lock["files"]
     for artifact in release.artifacts:
         for file in artifact.files:
-            name = f"{artifact.folder}/{file.path}"
-            on_file(name)
-            if name not in locked:
-                raise UserError(f"{release.root / name}: not in {LOCK}; {_AGAIN}")
-            if file.sha256 != locked.pop(name):
-                raise UserError(f"{release.root / name}: differs from {LOCK}; {_AGAIN}")
+            on_file(file.origin)
+            if file.origin not in locked:
+                raise UserError(f"{release.root / file.origin}: not in {LOCK}; {_AGAIN}")
+            made = isinstance(file.content, bytes)
+            digest = sha256_of(release.root / file.origin) if made else file.sha256
+            if digest != locked[file.origin]:
+                raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_AGAIN}")
     gone = sorted(name for name in locked if not (release.root / name).is_file())
     if gone:
         raise UserError(f"{release.root / gone[0]}: missing, though {LOCK} has it; {_AGAIN}")

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_object
@@ -20,6 +21,7 @@ from safe_stepwise.store.names import (
     README,
     SETS,
     SPACE,
+    VERIFIED,
     adapter_repo,
     known_version,
 )
@@ -42,6 +44,8 @@ class LocalFile:
     """Where it lies; or what it holds, when that is made for the Hub (a merged card)."""
     size: int
     """In bytes."""
+    origin: str = ""
+    """The file of the release that it is, or is made of; empty of one that is made on the way."""
 
     @cached_property
     def sha256(self) -> str:
@@ -97,11 +101,15 @@ class Release:
     lock_sha256: str
     artifacts: tuple[Artifact, ...]
     left_out: tuple[str, ...]
-    """Files that belong to no repo (reports, lists of what was refused)."""
+    """Files that belong to no repo (lists of what was refused, an ablation's adapters)."""
+    too_long: tuple[str, ...] = ()
+    """Of them, those of reports that are more than is published of one file."""
 
 
 def read_release(root: Path, namespace: str) -> Release:
     """The artifacts that are there; ``adapter/`` and ``space/`` may be absent.
+
+    Reports go into the repo of the verified benchmarks (`releases.report`).
 
     Raises UserError for a folder without a lock (a build that has not ended), a version that is no
     ``vMAJOR.MINOR.PATCH``, a namespace that can't be one, and a folder with nothing to publish.
@@ -118,9 +126,10 @@ def read_release(root: Path, namespace: str) -> Release:
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
-    taken = tuple(f"{artifact.folder}/" for artifact in artifacts)
-    left_out = tuple(path for path in walk(root) if not path.startswith(taken) and path != LOCK)
-    return Release(root, version, lock, sha256_of(root / LOCK), artifacts, left_out)
+    taken = {file.origin for artifact in artifacts for file in artifact.files} | {LOCK}
+    left_out = tuple(path for path in walk(root) if path not in taken)
+    long = tuple(path.relative_to(root).as_posix() for path in report.too_long(root))
+    return Release(root, version, lock, sha256_of(root / LOCK), artifacts, left_out, long)
 
 
 def walk(folder: Path) -> list[str]:
@@ -134,8 +143,14 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     if (root / ADAPTER).is_dir():
         found.append(("model", adapter_repo(_base(root / ADAPTER)), ADAPTER))
     found.append(("space", METRIC, SPACE))
+    reports = _reports(root)
     return [
-        Artifact(kind, f"{namespace}/{name}", folder, _files(root / folder))
+        Artifact(
+            kind,
+            f"{namespace}/{name}",
+            folder,
+            (*_files(root, folder), *(reports if name == VERIFIED else ())),
+        )
         for kind, name, folder in found
         if (root / folder).is_dir()
     ]
@@ -150,9 +165,21 @@ def _base(adapter: Path) -> str:
     return base
 
 
-def _files(folder: Path) -> tuple[LocalFile, ...]:
+def _files(root: Path, name: str) -> tuple[LocalFile, ...]:
+    folder = root / name
     paths = walk(folder)
     link = next((path for path in paths if (folder / path).is_symlink()), None)
     if link is not None:
         raise UserError(f"{folder / link}: a link; a release is made of plain files")
-    return tuple(LocalFile(p, folder / p, (folder / p).stat().st_size) for p in paths)
+    return tuple(
+        LocalFile(p, folder / p, (folder / p).stat().st_size, f"{name}/{p}") for p in paths
+    )
+
+
+def _reports(root: Path) -> tuple[LocalFile, ...]:
+    """The release's reports, by the paths that they have there."""
+    found = report.published(root)
+    if link := next((path for path in found if path.is_symlink()), None):
+        raise UserError(f"{link}: a link; a release is made of plain files")
+    paths = [(path, path.relative_to(root).as_posix()) for path in found]
+    return tuple(LocalFile(name, path, path.stat().st_size, name) for path, name in paths)

@@ -1,10 +1,13 @@
 """Questions of a test split that stand in what people train on."""
 
+import gzip
 import hashlib
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from releases import report
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
@@ -13,12 +16,14 @@ from safe_stepwise.store.names import (
     LABELED,
     MISSING,
     PROMPT_COMPLETION,
+    QUESTIONS,
     STEPS,
     TEST,
     TRAIN,
     VERIFIED,
     VERIFIER_STEPS,
 )
+from safe_stepwise.store.parsing import parse_json
 
 _BENCHMARKS, _STEPS = f"{DATASETS}/{VERIFIED}", f"{DATASETS}/{VERIFIER_STEPS}"
 _MEND = "build the release again, or take those rows out of train and say so in the card"
@@ -30,8 +35,10 @@ def check_leaks(root: Path) -> None:
     In the verifier set no question (by id, or by its text) may be in both splits, nor may a
     question of an evaluation sample be in train. In the verified benchmarks no evaluation question
     may be in train by id, or by text and gold passages (template questions recur in wording alone).
+    Reports tell test questions and their answers, as their samples do; they may tell no others.
     Raises UserError naming the first one.
     """
+    samples: dict[str, set[tuple[str, str]]] = {}
     train = _steps(root, TRAIN)
     _refuse(train & _steps(root, TEST), _STEPS, "a test question")
     _refuse(_row_ids(root, TRAIN) & _row_ids(root, TEST), _STEPS, "a test row")
@@ -39,9 +46,12 @@ def check_leaks(root: Path) -> None:
         benchmark = folder.name.removesuffix(EVAL)
         files = parquet_files(root / _BENCHMARKS, folder.name, TEST)
         sample = [row for file in files for row in _rows(file, _QUESTION)]
+        samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
         _refuse_copies(root, benchmark, sample)
+    if (root / _BENCHMARKS).is_dir():
+        _refuse_strangers(root, samples)
 
 
 _QUESTION = ("id", "question", "passages")
@@ -57,6 +67,27 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
             for row in _rows(file, _QUESTION, texts, ids):
                 if row["id"] in ids or _whole(row) in whole:
                     _refuse({row["id"]}, where, f"a question of {benchmark}{EVAL}")
+
+
+def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
+    for folder in report.folders(root):
+        packed = folder / f"{QUESTIONS}{report.PACKED}"
+        for asked in _lines(packed) if packed.is_file() else ():
+            if (asked["id"], asked["question"]) not in samples.get(asked["benchmark"], set()):
+                raise UserError(
+                    f"{packed}: tells of a question that is in no evaluation sample of this "
+                    f"release ({asked['id']!r}); evaluate on the samples, or take the report out"
+                )
+
+
+def _lines(packed: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with gzip.open(packed) as lines:
+            for line in lines:
+                row = parse_json(line)
+                yield {name: row[name] for name in ("benchmark", "id", "question")}
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{packed}: can't be read as questions: {error!r}") from None
 
 
 def _refuse(leaked: set[str], where: str, what: str) -> None:

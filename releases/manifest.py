@@ -1,41 +1,41 @@
 """Release manifests: what a release is made of, read strictly."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import NoneType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
+from releases.evaluations import (
+    OWN_ADAPTER,
+    AdapterEntry,
+    EvaluationEntry,
+    read_adapter,
+    read_evaluation,
+)
+from releases.keys import Known, check_keys, read_entry
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import EFFORTS, Effort
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS
 from safe_stepwise.store.documents import content_of, parse_yaml
-from safe_stepwise.store.names import AUDITED, STEPS, TRAIN, VALIDATION, known_version
+from safe_stepwise.store.names import (
+    ADAPTER,
+    AUDITED,
+    DATASETS,
+    REPORT,
+    STEPS,
+    TRAIN,
+    VALIDATION,
+    known_version,
+)
 
-OWN_ADAPTER = "{adapter}"
-"""In an engine's spec: the folder of the release's own adapter."""
-_IN_YAML: Mapping[Any, type] = {Path: str, Mapping: dict, tuple: list}
-_Entry = TypeVar("_Entry")
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a manifest may name, what it need not say, and who reads its specs."""
-
-    benchmarks: Collection[str]
-    recipes: Path
-    """A folder of ``NAME.yaml``."""
-    evaluation_size: int
-    max_length: int
-    check_teacher: Callable[[str, str], object]
-    """Raises ``UserError`` for a spec of no teacher, beginning with the second argument."""
-    check_engine: Callable[[str], object]
-    """Raises ``UserError`` for a spec of no engine."""
-    check_composition: Callable[..., object]
-    """Raises ``UserError`` for rows, questions, ideal, refined and the like at odds."""
+OWN_PARTS = ("datasets", "verifier_steps", "audits", "space", "adapter", "evaluation")
+"""What a release is made of, in this order; its blocks come behind them."""
+OWN_SET = "verifier_steps"
+"""The part that makes the release's own verifier set; a block makes one under its own name."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ class StepsEntry:
     pool: int | None = None
     refined_from: Path | None = None
     """Rows of refinement; a path that is not absolute is beside the manifest."""
+    unverifiable: bool = False
+    """Of the questions that could not be verified instead: for a block alone."""
 
     @property
     def composition(self) -> dict[str, Any]:
@@ -94,33 +96,6 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterEntry:
-    """``adapter``: a recipe of ours by its name, or a YAML file beside the manifest."""
-
-    recipe: Path
-    verifier: str | None = None
-    """An engine's spec to measure the adapter with on the test split; not measured if not said."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationEntry:
-    """``evaluation``: the loop over the evaluation samples, by engine specs."""
-
-    generator: str
-    verifier: str
-    methods: tuple[str, ...]
-    """All there are, if not said."""
-    judge: str | None = None
-    limit: int | None = None
-    """Questions of each benchmark; all if not said."""
-
-    @property
-    def needs_adapter(self) -> bool:
-        """Whether any of its engines is the release's own adapter."""
-        return OWN_ADAPTER in f"{self.generator} {self.verifier} {self.judge}"
-
-
-@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """One entry of ``audits``: scores of what people judged, to stand on the cards."""
 
@@ -128,6 +103,31 @@ class AuditEntry:
     """What was judged: labels, or steps."""
     file: Path
     """As ``audit_labels score`` wrote it; a path that is not absolute is beside the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """One of ``blocks``: a table of a paper, say, with the adapters that it takes.
+
+    With adapters of its own its evaluation runs once for each of them.
+    """
+
+    verifier_steps: StepsEntry | None = None
+    """A set that its adapters learn, not published: in the place of the release's, or, of
+    questions that could not be verified, beside it."""
+    adapters: Mapping[str, AdapterEntry] = field(default_factory=dict)
+    evaluation: EvaluationEntry | None = None
+
+    @property
+    def needs_adapter(self) -> bool:
+        """Whether the release's own adapter has to be there for it."""
+        return not self.adapters and self.evaluation is not None and self.evaluation.needs_adapter
+
+    @property
+    def learns_steps(self) -> bool:
+        """Whether any of its adapters learns the release's own set."""
+        own = self.verifier_steps
+        return bool(self.adapters) and (own is None or own.unverifiable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +144,7 @@ class Manifest:
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
+    blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, int] | None = None
     reasoning_effort: Mapping[str, Effort] | None = None
 
@@ -151,6 +152,20 @@ class Manifest:
     def allowance(self) -> Allowance:
         """What the roles that are named have beside what their prompts say."""
         return Allowance.of(self.max_tokens, self.reasoning_effort)
+
+    @property
+    def sets(self) -> dict[str, StepsEntry]:
+        """Every verifier set by the part that makes it, the release's own first."""
+        named = {name: block.verifier_steps for name, block in self.blocks.items()}
+        every = {OWN_SET: self.verifier_steps, **named}
+        return {part: steps for part, steps in every.items() if steps is not None}
+
+    @property
+    def evaluations(self) -> dict[str, EvaluationEntry]:
+        """Every evaluation by its part, the release's own first."""
+        named = {name: block.evaluation for name, block in self.blocks.items()}
+        every = {"evaluation": self.evaluation, **named}
+        return {part: one for part, one in every.items() if one is not None}
 
 
 def read_manifest(path: Path, known: Known) -> Manifest:
@@ -163,7 +178,7 @@ def read_manifest(path: Path, known: Known) -> Manifest:
     try:
         if isinstance(values, dict):
             values.setdefault("evaluation_size", known.evaluation_size)
-        _check_keys(Manifest, values, "", given=("path", "sha256"))
+        check_keys(Manifest, values, "", given=("path", "sha256"))
         return _manifest(path, hashlib.sha256(content).hexdigest(), values, known)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -184,9 +199,16 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
     steps, adapter, evaluation = (
         values.get(name) for name in ("verifier_steps", "adapter", "evaluation")
     )
-    made = None if steps is None else _steps(steps, builds, path.parent, known)
+    beside = path.parent
+    made = None if steps is None else _steps(steps, "verifier_steps", builds, beside, known)
+    if made is not None and made.unverifiable:
+        raise UserError("verifier_steps.unverifiable: such a set is for one of the blocks")
     if adapter is not None and made is None:
         raise UserError("adapter: is trained on the verifier set; add verifier_steps")
+    evaluated = None
+    if evaluation is not None:
+        has = adapter is not None
+        evaluated = read_evaluation(evaluation, "evaluation", has, beside, known)
     return Manifest(
         path=path,
         sha256=sha256,
@@ -195,15 +217,19 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         evaluation_size=values["evaluation_size"],
         builds=tuple(builds),
         verifier_steps=made,
-        adapter=None if adapter is None else _adapter(adapter, path.parent, known),
-        evaluation=None if evaluation is None else _evaluation(evaluation, adapter, known),
-        audits=_audits(values.get("audits", ()), made, path.parent),
+        adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
+        evaluation=evaluated,
+        audits=_audits(values.get("audits", ()), made, beside),
+        blocks={
+            str(name): _block(str(name), block, builds, (made, adapter), beside, known)
+            for name, block in values.get("blocks", {}).items()
+        },
         **_by_role(values),
     )
 
 
 def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
-    entry = _entry(BuildEntry, values, where)
+    entry = read_entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
     one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
     known.check_teacher(entry.teacher, f"{where}teacher")
@@ -215,14 +241,16 @@ def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     return entry if entry.published is None else replace(entry, published=beside / entry.published)
 
 
-def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known) -> StepsEntry:
-    where = "verifier_steps."
-    entry = _entry(StepsEntry, values, where, max_length=known.max_length)
+def _steps(
+    values: Any, key: str, builds: Sequence[BuildEntry], beside: Path, known: Known
+) -> StepsEntry:
+    where = f"{key}."
+    entry = read_entry(StepsEntry, values, where, max_length=known.max_length)
     if entry.per_benchmark is not None:
         parts: dict[str, tuple[int, int]] = {}
         for name, part in entry.per_benchmark.items():
             one_of(str(name), [b.benchmark for b in builds], f"{where}per_benchmark")
-            of = _entry(Share, part, f"{where}per_benchmark.{name}.")
+            of = read_entry(Share, part, f"{where}per_benchmark.{name}.")
             parts[name] = (of.rows, of.questions)
         entry = replace(entry, per_benchmark=parts)
     if entry.refined_from is not None:
@@ -231,38 +259,57 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
     try:
         known.check_composition(**entry.composition)
     except UserError as error:
-        raise UserError(f"verifier_steps: {error}") from None
+        raise UserError(f"{key}: {error}") from None
     known.check_teacher(entry.teacher, f"{where}teacher")
     if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):
         raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
     if not 0 < entry.test_share < 1:
         raise UserError(f"{where}test_share: a share lies between 0 and 1")
+    if entry.unverifiable and (entry.refined or entry.refined_from):
+        raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
     return entry
 
 
-def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:
-    entry = _entry(AdapterEntry, values, "adapter.")
-    if entry.verifier is not None:
-        _check_spec(entry.verifier, "adapter.verifier", True, known)
-    named = str(entry.recipe)
-    ours = known.recipes / f"{named}.yaml"
-    file = beside / named if named.endswith((".yaml", ".yml")) else ours
-    if not file.is_file():
-        there = ", ".join(sorted(recipe.stem for recipe in known.recipes.glob("*.yaml")))
-        raise UserError(f"adapter.recipe: there is no {file}; name one of {there}, or a YAML file")
-    return replace(entry, recipe=file)
+def _block(
+    name: str,
+    values: Any,
+    builds: Sequence[BuildEntry],
+    own: tuple[StepsEntry | None, object],
+    beside: Path,
+    known: Known,
+) -> BlockEntry:
+    """A block; ``own`` are the release's verifier set and adapter, if it has them."""
+    where, steps = f"blocks.{name}", None
+    _check_name(name, where, OWN_PARTS)
+    entry = read_entry(BlockEntry, values, f"{where}.")
+    if entry.verifier_steps is not None:
+        steps = _steps(entry.verifier_steps, f"{where}.verifier_steps", builds, beside, known)
+    for adapter in entry.adapters:
+        _check_name(str(adapter), f"{where}.adapters", (DATASETS, ADAPTER, REPORT))
+    adapters = {
+        str(key): read_adapter(one, f"{where}.adapters.{key}", beside, known)
+        for key, one in entry.adapters.items()
+    }
+    evaluation = None
+    if entry.evaluation is not None:
+        has = bool(adapters) or own[1] is not None
+        evaluation = read_evaluation(entry.evaluation, f"{where}.evaluation", has, beside, known)
+    block = BlockEntry(steps, adapters, evaluation)
+    if not adapters and (evaluation is None or steps is not None):
+        raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")
+    if block.learns_steps and own[0] is None:
+        raise UserError(f"{where}.adapters: learn the verifier set; add verifier_steps")
+    if adapters and evaluation is not None and not evaluation.needs_adapter:
+        raise UserError(f"{where}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
+    return block
 
 
-def _evaluation(values: Any, adapter: object, known: Known) -> EvaluationEntry:
-    entry = _entry(EvaluationEntry, values, "evaluation.", methods=list(METHODS))
-    for role in ("generator", "verifier", "judge"):
-        if (spec := getattr(entry, role)) is not None:
-            _check_spec(spec, f"evaluation.{role}", adapter is not None, known)
-    for name in entry.methods:
-        one_of(str(name), METHODS, "evaluation.methods")
-    if not entry.methods or (entry.limit is not None and entry.limit < 1):
-        raise UserError("evaluation.methods and evaluation.limit: name at least one")
-    return entry
+def _check_name(name: str, where: str, taken: Sequence[str]) -> None:
+    if not _NAME.fullmatch(name) or name in taken:
+        raise UserError(
+            f"{where}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
+            f"of {', '.join(taken)}"
+        )
 
 
 def _audits(
@@ -271,7 +318,7 @@ def _audits(
     audits: dict[str, AuditEntry] = {}
     for number, one in enumerate(values):
         where = f"audits[{number}]"
-        entry = _entry(AuditEntry, one, f"{where}.")
+        entry = read_entry(AuditEntry, one, f"{where}.")
         one_of(entry.of, AUDITED, f"{where}.of")
         if entry.of in audits:
             raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
@@ -293,52 +340,3 @@ def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
             elif type(said) is not int or said < 1:
                 raise UserError(f"{name}.{role}: has to be a whole number from 1 on")
     return found
-
-
-def _check_spec(spec: str, where: str, has_adapter: bool, known: Known) -> None:
-    if OWN_ADAPTER in spec and not has_adapter:
-        raise UserError(
-            f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
-        )
-    try:
-        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-
-
-def _entry(cls: type[_Entry], values: Any, where: str, **unsaid: Any) -> _Entry:
-    """A part of the manifest by the fields of its class; ``unsaid`` are values it need not say."""
-    values = {**unsaid, **values} if isinstance(values, dict) else values
-    hints = _check_keys(cls, values, where)
-    return cls(
-        **{
-            key: hints[key](value) if hints[key] in (Path, tuple) and value is not None else value
-            for key, value in values.items()
-        }
-    )
-
-
-def _check_keys(
-    cls: type, values: Any, where: str, given: Collection[str] = ()
-) -> Mapping[str, Any]:
-    """The types of a class's fields; raises ``UserError`` for keys or values that are no such."""
-    if not isinstance(values, dict):
-        raise UserError(f"{where.rstrip('.') or 'the whole'}: has to be a mapping of keys")
-    hints = {name: _bare(hint) for name, hint in get_type_hints(cls).items() if name not in given}
-    for key, value in values.items():
-        one_of(str(key), hints, f"key {where}{key}:")
-        wanted = dict if is_dataclass(hints[key]) else _IN_YAML.get(hints[key], hints[key])
-        fits = isinstance(value, int | float if wanted is float else wanted)
-        if not fits or isinstance(value, bool):
-            raise UserError(f"{where}{key}: has to be of type {wanted.__name__}")
-    for field in fields(cls):
-        if field.default is MISSING and field.name not in (*values, *given):
-            raise UserError(f"{where}{field.name}: is missing")
-    return hints
-
-
-def _bare(hint: Any) -> Any:
-    """A field's type without its None and its items: ``Path`` of ``Path | None``."""
-    said = [one for one in get_args(hint) if one is not NoneType]
-    one = said[0] if NoneType in get_args(hint) else hint
-    return get_origin(one) or one

@@ -13,11 +13,13 @@ from typing import Any
 
 from releases.lock import read_lock
 from releases.manifest import Manifest
+from releases.report import pack
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.names import (
     ADAPTER,
+    BLOCKS,
     DATASETS,
     JOURNAL,
     LOCK,
@@ -29,8 +31,11 @@ from safe_stepwise.store.names import (
     WORK,
 )
 
-FOLDERS = (DATASETS, ADAPTER, SPACE, REPORT)
+MAKING = (DATASETS, ADAPTER, SPACE, REPORT)
+"""Folders that parts write; in a block's, and in that of one of its adapters, too."""
+FOLDERS = (*MAKING, BLOCKS)
 """What a release is made of, and locked."""
+_LOCKED = ("version", "files", "manifest")
 HIDDEN = (WORK, JOURNAL, *(f".{name}.old" for name in SETS))
 """What its parts keep at the top of those folders while it is made."""
 
@@ -56,41 +61,83 @@ def make(
     manifest: Manifest,
     output: Path,
     parts: Sequence[Part],
-    skip: Collection[str],
+    skip: Mapping[str, str],
     made_by: Mapping[str, Any],
     overview: Callable[[Path, Mapping[str, Any]], str],
 ) -> str:
     """Make the parts in their order but those to ``skip``; returns what there is to say.
 
-    All are checked before the first is made. ``made_by`` says in the lock what made them,
-    ``overview`` writes the README of the folder. Raises ``UserError`` for what a part can't do
-    without, for a complete folder that differs from its lock, and for links and hidden files that
-    are none of ours, which can't be released.
+    ``skip`` has the option that leaves out each of them. All parts are checked before the first is
+    made. What an earlier run with the same manifest and code made stays, and is not made again.
+    ``made_by`` says in the lock what made them, ``overview`` writes the README of the folder.
+
+    Raises ``UserError`` for what a part can't do without, for a complete folder that differs from
+    its lock, and for links and hidden files that are none of ours, which can't be released.
     """
-    # An earlier run may have left out what this one is to make.
-    if (output / LOCK).exists() and set(read_lock(output).get("skipped", [])) <= set(skip):
+    before = read_lock(output, _LOCKED) if (output / LOCK).exists() else None
+    if before is not None and set(before.get("skipped", [])) <= set(skip):
         number = check(manifest, output)
         return f"{output}: complete and unchanged ({number} files match {LOCK})"
-    for part in parts:
-        if part.name not in skip:
-            part.check()
+    stays = _made_before(manifest, output, parts, skip, made_by, before)
+    owed = [part for part in parts if part.name not in skip and part.name not in stays]
+    for part in owed:
+        part.check()
     with locks.exclusive(output, "run", (*FOLDERS, README, LOCK)):
         refuse_hidden(output, ours=HIDDEN)
-        made = [
-            Made(f"{part.name}: left out (--skip-training)") if part.name in skip else part.make()
-            for part in parts
-        ]
+        made = [part.make() for part in owed]
         _forget_work(output)
+        pack(output)
         refuse_hidden(output)
-        _lock(manifest, output, made, [p.name for p in parts if p.name in skip], made_by, overview)
-    said = (one.said for one in made)
-    return "\n\n".join([*filter(None, said), f"{output / README}\n{output / LOCK}"])
+        left = {name: why for name, why in skip.items() if name not in stays}
+        counts = dict(before["counts"]) if before is not None and stays else {}
+        counts |= {name: count for one in made for name, count in one.counts.items()}
+        _lock(manifest, output, counts, sorted(left), made_by, overview)
+    said = [one.said for one in made if one.said]
+    return "\n\n".join([*said, *_told(left, stays), f"{output / README}\n{output / LOCK}"])
+
+
+def _made_before(
+    manifest: Manifest,
+    output: Path,
+    parts: Sequence[Part],
+    skip: Mapping[str, str],
+    made_by: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+) -> list[str]:
+    """The parts that need not be made again.
+
+    With another manifest or other code that is none, and nothing may be there but what is asked
+    for.
+    """
+    if before is None:
+        return []
+    made = [part.name for part in parts if part.name not in before.get("skipped", [])]
+    alike = before["manifest"]["sha256"] == manifest.sha256
+    if alike and before.get("code_sha256") == made_by.get("code_sha256"):
+        check(manifest, output)
+        return made
+    if other := [name for name in made if name in skip]:
+        raise UserError(
+            f"{output}: {other[0]} was made there from another manifest, or by other code; name it "
+            "too, choose another --output, or delete that folder"
+        )
+    return []
+
+
+def _told(left: Mapping[str, str], stays: Sequence[str]) -> list[str]:
+    """What was not made, and why."""
+    by_option: dict[str, list[str]] = {}
+    for name, why in left.items():
+        by_option.setdefault(f"left out ({why})", []).append(name)
+    if stays:
+        by_option["made before"] = list(stays)
+    return [f"{', '.join(names)}: {what}" for what, names in by_option.items()]
 
 
 def _lock(
     manifest: Manifest,
     output: Path,
-    made: Sequence[Made],
+    counts: Mapping[str, Any],
     skipped: Sequence[str],
     made_by: Mapping[str, Any],
     overview: Callable[[Path, Mapping[str, Any]], str],
@@ -99,7 +146,7 @@ def _lock(
         "manifest": {"name": manifest.path.name, "sha256": manifest.sha256},
         "version": manifest.version,
         **made_by,
-        "counts": {name: count for one in made for name, count in one.counts.items()},
+        "counts": counts,
         "skipped": skipped,
     }
     write_atomically(output / README, overview(output, record).encode())
@@ -145,6 +192,8 @@ def refuse_strangers(
     there = [f"{made['benchmark']} {made['split']}" for made in built]
     if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
         there.append(VERIFIER_STEPS)
+    blocks = datasets.parent / BLOCKS
+    there += [f"{BLOCKS}/{p.name}" for p in blocks.glob("*") if p.name not in manifest.blocks]
     for stranger in there:
         if stranger not in named:
             raise UserError(
@@ -153,24 +202,15 @@ def refuse_strangers(
             )
 
 
-def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
-    """Parts that a run without training leaves out: the adapter, and what needs it."""
-    if not skip_training or manifest.adapter is None:
-        return []
-    entry = manifest.evaluation
-    return ["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"]
-
-
 def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
     """Raise ``UserError`` for a hidden file or folder, which nobody would see being published.
 
-    ``ours`` may stand at the top of a release's folders.
+    ``ours`` may stand at the top of the folders that parts write.
     """
+    kept = {top / name for top in _tops(output) for name in ours}
     for folder in FOLDERS:
-        top = output / folder
-        for path in sorted(top.rglob(".*")):
-            kept = top / path.relative_to(top).parts[0]
-            if kept.name not in ours:
+        for path in sorted((output / folder).rglob(".*")):
+            if not kept & {path, *path.parents}:
                 raise UserError(
                     f"{path}: what is hidden is no part of a release; remove it and run the same "
                     "command again"
@@ -179,9 +219,16 @@ def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
 
 def _forget_work(output: Path) -> None:
     """Remove what parts kept to go on from."""
-    for folder in FOLDERS:
-        shutil.rmtree(output / folder / WORK, ignore_errors=True)
-        (output / folder / JOURNAL).unlink(missing_ok=True)
+    for top in _tops(output):
+        shutil.rmtree(top / WORK, ignore_errors=True)
+        (top / JOURNAL).unlink(missing_ok=True)
+
+
+def _tops(output: Path) -> Iterator[Path]:
+    """Every folder that a part may write: the release's own, its blocks', their adapters'."""
+    blocks = sorted((output / BLOCKS).glob("*"))
+    for home in (output, *blocks, *(inner for block in blocks for inner in block.glob("*"))):
+        yield from (home / folder for folder in MAKING)
 
 
 def _files(output: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from releases import report
 from releases.folder import Artifact, Release
 from releases.hub import Change, Diff, Hub, Remote, diff, remote, told
 from safe_stepwise.errors import UserError
@@ -84,6 +85,11 @@ def dry_run(hub: Hub, release: Release) -> str:
     parts += [describe(plan, compared=not note) for plan in plans]
     if release.left_out:
         parts.append(f"stays here: {_shortened(release.left_out)}")
+    if release.too_long:
+        parts.append(
+            f"too long to be published (more than {report.MOST:,} bytes of lines): "
+            f"{_shortened(release.too_long)}"
+        )
     return "\n\n".join([*parts, "add --push to publish this"])
 
 

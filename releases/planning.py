@@ -1,28 +1,16 @@
 """What a release will cost: calls and tokens of each part, and GPU hours at a given speed."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from releases.manifest import BuildEntry, Manifest, StepsEntry
+from releases.asked import Cost, One, Speed, evaluated, times
+from releases.manifest import OWN_SET, BuildEntry, Manifest, StepsEntry
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
-
-_SECONDS = 3600
-One = Mapping[str, float]
-"""What one row or question takes: ``calls, prompt, reply``, and ``computed`` if that is less."""
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Tokens a second of one GPU: prompts computed, replies written, rows trained on."""
-
-    prompt: float
-    reply: float
-    train: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +31,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What the recipe says: rows at most, and how often each is trained on."""
+    """What the recipe of a part's adapter says: rows at most, and how often each is trained on."""
 
+    part: str
+    name: str
+    """Of an adapter of a block; empty of the release's own."""
     base_model: str
     rows: int | None
     epochs: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a part of a release takes; ``computed`` are the prompt tokens that no cache holds."""
-
-    name: str
-    rows: int
-    calls: int = 0
-    prompt: int = 0
-    computed: int = 0
-    reply: int = 0
-    trained: int = 0
-
-    def hours(self, speed: Speed) -> float:
-        """GPU hours."""
-        seconds = self.computed / speed.prompt + self.reply / speed.reply
-        return (seconds + self.trained / speed.train) / _SECONDS
 
 
 def expectations() -> Any:
@@ -77,60 +50,84 @@ def expectations() -> Any:
 
 
 def foreseen(
-    manifest: Manifest, sources: Sequence[Source], training: Training | None
+    manifest: Manifest,
+    sources: Sequence[Source],
+    trainings: Sequence[Training],
+    skip: Collection[str] = (),
 ) -> list[Cost]:
     """What each part of a release has to expect, at most where prompts depend on replies.
 
     ``sources`` are those of its builds, in order; rows of one that is not here are taken from
-    ``expected_rows``. Raises ``UserError`` where neither is there.
+    ``expected_rows``. Parts to ``skip`` are left out. Raises ``UserError`` where the rows of a
+    build are not known.
     """
     known = expectations()
     rows = [_rows(manifest, number, source) for number, source in enumerate(sources)]
     costs = [_verification(*one) for one in zip(manifest.builds, sources, rows, strict=True)]
-    if (steps := manifest.verifier_steps) is not None:
-        of = {b.benchmark: s.expected for b, s in zip(manifest.builds, sources, strict=True)}
-        costs.append(_steps(steps, {name: of[name]["verifier_steps"] for name in sorted(of)}))
-        if training is not None:
-            learnt = round(steps.rows * (1 - steps.test_share))
-            learnt = min(learnt, training.rows or learnt)
-            trained = round(learnt * training.epochs * known["training"]["tokens_per_row"])
-            costs.append(Cost(f"adapter of {training.base_model}", learnt, trained=trained))
+    of = {b.benchmark: s.expected for b, s in zip(manifest.builds, sources, strict=True)}
+    ones = {name: of[name]["verifier_steps"] for name in sorted(of)}
+    costs += [replace(_steps(steps, ones), part=part) for part, steps in manifest.sets.items()]
+    tokens = known["training"]["tokens_per_row"]
+    costs += [_training(manifest, training, tokens) for training in trainings]
     builds = zip(manifest.builds, rows, strict=True)
     validation = [number for build, number in builds if build.split == "validation"]
-    return costs + _evaluation(manifest, validation, known["evaluation"])
+    made = {name: one for name, one in manifest.evaluations.items() if name not in skip}
+    samples = [min(number, manifest.evaluation_size) for number in validation]
+    adapters = {name: tuple(block.adapters) for name, block in manifest.blocks.items()}
+    costs += evaluated(made, samples, adapters, known["evaluation"])
+    order = ["datasets", OWN_SET, "adapter", "evaluation", *manifest.blocks]
+    return sorted((c for c in costs if c.part not in skip), key=lambda c: order.index(c.part))
 
 
-def told(costs: Sequence[Cost], speed: Speed) -> str:
-    """The costs as a table, with their sum."""
-    header = ("part", "rows", "calls", "prompt tokens", "of them computed", "reply tokens")
-    lines = [(c.name, c.rows, c.calls, c.prompt, c.computed, c.reply, c.trained) for c in costs]
-    hours = [c.hours(speed) for c in costs]
-    rows = [(*line, f"{taken:,.1f}") for line, taken in zip(lines, hours, strict=True)]
-    sums = [sum(line[i] for line in lines) for i in range(2, 7)]  # type: ignore[misc]
-    total = ("total", "", *sums, f"{sum(hours):,.1f}")
-    return (
-        f"{table([(*header, 'trained on', 'GPU hours'), *rows, total])}\n\n"
-        "Calls and tokens are upper bounds where a model verifies, expectations elsewhere; GPU "
-        f"hours are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
-        f"{speed.train:,.0f} trained tokens a second of one GPU (--gpu-prompt, --gpu-reply, "
-        "--gpu-train)."
+def told(costs: Sequence[Cost], speed: Speed, blocks: Collection[str] = ()) -> str:
+    """The costs as a table, with their sum, and below it what each of ``blocks`` takes."""
+    header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
+    lines = [(f"{c.part}: {c.name}" if c.part in blocks else c.name, c.rows) for c in costs]
+    rows = [(*line, *_sums([c], speed)) for line, c in zip(lines, costs, strict=True)]
+    tables = [
+        table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])
+    ]
+    if priced := [name for name in blocks if any(c.part == name for c in costs)]:
+        parts = {name: [c for c in costs if c.part == name] for name in priced}
+        own = {"(no block)": [c for c in costs if c.part not in blocks]}
+        sums = [(name, *_sums(those, speed)) for name, those in {**own, **parts}.items()]
+        tables.append(table([("block", "calls", *header), *sums]))
+        tables.append("What an earlier part asks in the same words is counted there.")
+    return "\n\n".join(
+        [
+            *tables,
+            "Calls and tokens are upper bounds where a model verifies, expectations elsewhere; GPU "
+            f"hours are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
+            f"{speed.train:,.0f} trained tokens a second of one GPU (--gpu-prompt, --gpu-reply, "
+            "--gpu-train).",
+        ]
     )
 
 
-def lacking(manifest: Manifest, sources: Sequence[Source]) -> list[str]:
+def _sums(costs: Sequence[Cost], speed: Speed) -> tuple[object, ...]:
+    """Calls, tokens and GPU hours of parts together."""
+    fields = ("calls", "prompt", "computed", "reply", "trained")
+    hours = sum(cost.hours(speed) for cost in costs)
+    return (*(sum(getattr(cost, field) for cost in costs) for field in fields), f"{hours:,.1f}")
+
+
+def lacking(manifest: Manifest, sources: Sequence[Source], skip: Collection[str] = ()) -> list[str]:
     """What the release can't be made without and is not here, a line each."""
     owed = [f"{source.name} is not here" for source in sources if source.rows is None]
-    unmined = no_refined(manifest)
-    return owed if unmined is None else [*owed, unmined]
+    made = [name for name in manifest.sets if name not in skip]
+    owed += [unmined for name in made if (unmined := no_refined(manifest, name))]
+    corpora = [one.corpus for name, one in manifest.evaluations.items() if name not in skip]
+    return owed + [f"{c.name} is not here" for c in dict.fromkeys(corpora) if c and not c.is_file()]
 
 
-def no_refined(manifest: Manifest) -> str | None:
-    """What to do about refined rows that come from no file; None if there are none such."""
-    steps = manifest.verifier_steps
+def no_refined(manifest: Manifest, part: str = OWN_SET) -> str | None:
+    """What to do about refined rows of a set that come from no file; None if there are none."""
+    steps = manifest.sets.get(part)
     if steps is None or not steps.refined or steps.refined_from is not None:
         return None
+    where = OWN_SET if part == OWN_SET else f"blocks.{part}.{OWN_SET}"
     return (
-        f"verifier_steps.refined: {steps.refined} rows come from no file; name it "
+        f"{where}.refined: {steps.refined} rows come from no file; name it "
         "as refined_from, or make the release with refined: 0 first and mine them with "
         "scripts.refine_verifier_steps"
     )
@@ -153,8 +150,9 @@ def _verification(entry: BuildEntry, source: Source, rows: int) -> Cost:
     if not source.asks:
         return Cost(name, rows)
     if source.work is not None:
-        return Cost(name, rows, computed=source.work["prompt"], **source.work)
-    return _times(name, rows, source.expected["verification"])
+        work = source.work
+        return Cost(name, rows, work["calls"], work["prompt"], work["prompt"], work["reply"])
+    return times(name, rows, source.expected["verification"])
 
 
 def _steps(entry: StepsEntry, known: Mapping[str, One]) -> Cost:
@@ -162,33 +160,21 @@ def _steps(entry: StepsEntry, known: Mapping[str, One]) -> Cost:
         return Cost("verifier set", entry.rows)
     asked = dict.fromkeys(known, (entry.questions or entry.rows) // len(known))
     asked |= {name: number for name, (_, number) in (entry.per_benchmark or {}).items()}
-    costs = [_times(name, entry.pool or number, known[name]) for name, number in asked.items()]
+    costs = [times(name, entry.pool or number, known[name]) for name, number in asked.items()]
     sums = {f: sum(getattr(c, f) for c in costs) for f in ("calls", "prompt", "computed", "reply")}
     return Cost("verifier set", entry.rows, **sums)
 
 
-def _evaluation(manifest: Manifest, rows: list[int], known: Mapping[str, One]) -> list[Cost]:
-    """What the loop takes; ``rows`` are those of each validation split."""
-    entry = manifest.evaluation
-    if entry is None:
-        return []
-    most = min(manifest.evaluation_size, entry.limit or manifest.evaluation_size)
-    number = sum(min(of_split, most) for of_split in rows)
-    costs = [
-        _asked(entry.generator, f"evaluate {method}", number, known.get(method, known["other"]))
-        for method in entry.methods
-    ]
-    if entry.judge is not None:
-        costs.append(_asked(entry.judge, "judge", number * len(entry.methods), known["judge"]))
-    return costs
-
-
-def _asked(spec: str, name: str, rows: int, one: One) -> Cost:
-    """What one engine is asked; nothing if no model stands behind it."""
-    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else _times(name, rows, one)
-
-
-def _times(name: str, rows: int, one: One) -> Cost:
-    """``rows`` times what one row takes."""
-    one = {"computed": one["prompt"], **one}
-    return Cost(name, rows, **{what: round(rows * number) for what, number in one.items()})
+def _training(manifest: Manifest, training: Training, tokens_per_row: int) -> Cost:
+    """What an adapter learns: a set of its block, the release's, or both."""
+    sets, block = manifest.sets, manifest.blocks.get(training.part)
+    own = sets.get(training.part)
+    learns = block is None or block.learns_steps
+    learnt = [one for one in (sets.get(OWN_SET) if learns else None, own) if one is not None]
+    rows = 0
+    for steps in learnt:
+        kept = round(steps.rows * (1 - steps.test_share))
+        rows += min(kept, training.rows or kept)
+    name = f"adapter {training.name} of" if training.name else "adapter of"
+    trained = round(rows * training.epochs * tokens_per_row)
+    return Cost(f"{name} {training.base_model}", rows, trained=trained, part=training.part)

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from releases.checks import check_release
 from releases.folder import Release, read_release
 from releases.hub import SECONDS, connect
+from releases.leaderboard import listed
 from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
@@ -32,10 +33,14 @@ def main(arguments: Sequence[str]) -> None:
     add("--private", action="store_true", help="make new repos and the collection private")
     limit = f"for an answer of the Hub (default {SECONDS:g}); uploads get 1 s for 100 kB more"
     add("--timeout", type=seconds, default=SECONDS, metavar="SECONDS", help=limit)
+    boards = "without eval.yaml and .eval_results, by which the Hub lists the adapter's scores"
+    add("--no-leaderboard", action="store_true", help=boards)
     options = parser.parse_args(arguments)
     from huggingface_hub import get_token
 
     release, token = read_release(options.release, options.namespace), get_token()
+    if not options.no_leaderboard:
+        release = listed(release, options.namespace)
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)

@@ -13,15 +13,18 @@ from builders.verified.collect import Build, count, questions
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.teachers.llm import LLMTeachers
 from builders.work.executors import Submitted
+from releases.asked import Speed
 from releases.manifest import read_manifest
-from releases.planning import Source, Speed, Training, expectations, foreseen, lacking, told
+from releases.needs import left_out
+from releases.planning import Source, expectations, foreseen, lacking, told
 from safe_stepwise.store.names import DATASETS
-from scripts.cli import COUNT, FOLDER, add_teacher_options, command, run
+from scripts.cli import COUNT, FOLDER, NAMES, add_teacher_options, command, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import released
-from scripts.release_models import model_parts, recipe_of
+from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN, build_plans, check_plans
+from scripts.release_training import foreseen_trainings
 
 SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
 
@@ -29,13 +32,12 @@ SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained 
 def main(arguments: Sequence[str]) -> None:
     """Build, or check a complete folder; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
+    which = {"skip_training": options.skip_training, "only": options.only}
     if options.dry_run:
         speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
-        print(dry_run(options.manifest, options.output, speed))
+        print(dry_run(options.manifest, options.output, speed, **which))
         return
-    how = {
-        name: getattr(options, name) for name in ("cache", "in_flight", "timeout", "skip_training")
-    }
+    how = {name: getattr(options, name) for name in ("cache", "in_flight", "timeout")} | which
     try:
         print(regenerate(options.manifest, options.output, **how, **engine_of(options)))
     except Submitted as message:
@@ -60,20 +62,20 @@ def regenerate(
     return released(manifest, output, others, cache=cache, timeout=timeout, **options)
 
 
-def dry_run(manifest_file: Path, output: Path, speed: Speed) -> str:
+def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> str:
     """What a release would take; raises ``UserError`` for the first part that is wrong.
 
-    Sources that are at hand are read to the end, so a bad row or another digest shows here.
+    ``which`` are the options of `left_out`. Sources that are at hand are read to the end, so a bad
+    row or another digest shows here.
     """
     manifest = read_manifest(manifest_file, KNOWN)
+    skip = left_out(manifest, **which)
     check_plans(manifest, output)
     sources = [_source(plan) for plan in build_plans(manifest, output / DATASETS)]
-    training = None
-    if manifest.adapter is not None:
-        recipe = recipe_of(manifest.adapter, output)
-        training = Training(recipe.base_model, recipe.filters.rows, recipe.epochs)
-    report = told(foreseen(manifest, sources, training), speed)
-    return "\n".join([report, *(f"still owed: {owed}" for owed in lacking(manifest, sources))])
+    costs = foreseen(manifest, sources, list(foreseen_trainings(manifest)), skip)
+    report = told(costs, speed, manifest.blocks)
+    owed = lacking(manifest, sources, skip)
+    return "\n".join([report, *(f"still owed: {one}" for one in owed)])
 
 
 def _source(plan: Build) -> Source:
@@ -100,6 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", **FOLDER, required=True, help="datasets/ and the lock go there")
+    some = "make that block (or part: evaluation, ...) and what it needs, not the rest; repeatable"
+    add("--only", **NAMES, metavar="BLOCK", help=some)
     add("--skip-training", action="store_true", help="leave out the adapter, and what needs it")
     foresee = "check every part and print the calls, tokens and GPU hours to expect; make nothing"
     add("--dry-run", action="store_true", help=foresee)

@@ -24,7 +24,8 @@ from cards.cards import CARDS
 from cards.release import read_release
 from evaluators.audit.release import check_rows
 from releases import parts
-from releases.manifest import Manifest
+from releases.manifest import OWN_SET, Manifest
+from releases.needs import left_out
 from releases.parts import Made, Part
 from releases.planning import no_refined
 from safe_stepwise.engines.client import IN_FLIGHT
@@ -41,6 +42,7 @@ def released(
     others: Sequence[Part],
     *,
     skip_training: bool = False,
+    only: Sequence[str] = (),
     cache: Path | None = None,
     in_flight: int = IN_FLIGHT,
     timeout: float | None = None,
@@ -48,25 +50,28 @@ def released(
 ) -> str:
     """Make a release or check a complete one; returns what there is to say.
 
-    ``others`` are its parts beside the datasets; ``engine`` are the fields of a `Build` that say
-    where it runs. Raises ``UserError`` as `parts.make` does, and ``Submitted`` when one of the
-    builds was only handed to a scheduler.
+    ``others`` are its parts beside the datasets; ``only`` names those to make, with what they need;
+    ``engine`` are the fields of a `Build` that say where it runs. Raises ``UserError`` as
+    `parts.make` does, and ``Submitted`` when one of the builds was only handed to a scheduler.
     """
+    skip = left_out(manifest, skip_training, only)
     teachers = partial(known_teacher, cache=cache, in_flight=in_flight, timeout=timeout)
     plans = build_plans(manifest, output / DATASETS, teachers)
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
-    if (entry := manifest.verifier_steps) is not None:
-        allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
-        maker = known_maker(teachers(entry.teacher, allowance=allowance), manifest.seed)
+    allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
+    for name, entry in manifest.sets.items():
+        teacher = teachers(entry.teacher, allowance=allowance)
+        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable)
+        plan = steps_plan(manifest, name, output, engine.get("workers", 1))
+        check = partial(_check_steps, manifest, name, maker)
+        made.append(Part(name, partial(_steps, name, plan, maker, manifest), check))
         sources.append(maker)
-        plan = steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
-        made.append(Part("verifier_steps", partial(_steps, plan, maker, manifest)))
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
         "datasets",
         partial(_builds, plans, sources, manifest),
-        partial(_check, manifest, output, sources),
+        partial(_check, manifest, output, plans),
     )
     if manifest.audits:
         made.append(Part("audits", partial(_audits, manifest, output / DATASETS)))
@@ -74,7 +79,6 @@ def released(
         "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
-    skip = parts.left_out(manifest, skip_training)
     try:
         return parts.make(manifest, output, [datasets, *made, *others], skip, made_by, read_release)
     finally:
@@ -86,12 +90,16 @@ def release_code() -> str:
     return code_digest("scripts.regenerate", without=())
 
 
-def _check(manifest: Manifest, output: Path, sources: Sequence[Annotator]) -> None:
+def _check(manifest: Manifest, output: Path, plans: Sequence[Build]) -> None:
     check_plans(manifest, output)
-    if unmined := no_refined(manifest):
+    for plan in plans:
+        plan.teacher.check()
+
+
+def _check_steps(manifest: Manifest, name: str, maker: Maker) -> None:
+    if unmined := no_refined(manifest, name):
         raise UserError(f"{manifest.path}: {unmined}")
-    for source in sources:
-        source.check()
+    maker.check()
 
 
 def _builds(plans: Sequence[Build], sources: Sequence[Annotator], manifest: Manifest) -> Made:
@@ -102,10 +110,12 @@ def _builds(plans: Sequence[Build], sources: Sequence[Annotator], manifest: Mani
     return Made(overview(made), counts(made))
 
 
-def _steps(plan: StepsBuild, maker: Maker, manifest: Manifest) -> Made:
-    files = partial(card.files, audit=read_audits(manifest).get(STEPS))
+def _steps(name: str, plan: StepsBuild, maker: Maker, manifest: Manifest) -> Made:
+    own = name == OWN_SET  # which the audits are of
+    files = partial(card.files, audit=read_audits(manifest).get(STEPS) if own else None)
     made = build_steps(plan, maker, files, warn)
-    return Made(steps_summary(plan, made), {"verifier-steps": steps_counts(made)})
+    counted = "verifier-steps" if own else f"verifier-steps-{name}"
+    return Made(steps_summary(plan, made), {counted: steps_counts(made)})
 
 
 def _audits(manifest: Manifest, datasets: Path) -> Made:

@@ -1,34 +1,27 @@
-"""What makes the parts of a release beside its datasets: Space, adapter, evaluation; no command."""
+"""What makes the parts of a release beside its datasets: Space, adapters, evaluations; no command.
 
-from collections.abc import Callable
+What a block trains and evaluates are several parts of one name, made one after the other.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from cards.adapter import adapter as card
-from cards.base_model import license_of_base
 from evaluators.run.options import Options
-from releases.manifest import OWN_ADAPTER, AdapterEntry, EvaluationEntry, Manifest
+from evaluators.traces import page
+from releases.evaluations import OPTIONS, OWN_ADAPTER, EvaluationEntry
+from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
-from safe_stepwise.methods.verifier import ROLE
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import (
-    ADAPTER,
-    DATASETS,
-    README,
-    REPORT,
-    STEPS_RECORD,
-    VERIFIER_STEPS,
-)
-from scripts import evaluate_verifier
-from scripts.cli import warn
-from trainers.base_model import find_base
-from trainers.checkpoints import read_json
-from trainers.config import Recipe, read_recipe
-from trainers.machine import need_libraries
-from trainers.run import train
+from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, QUESTIONS, REPORT, TRAJECTORIES
+from scripts.release_training import Training, own_training, trained, trainings_of, write_card
 
 CHECKOUT = Path(__file__).parents[1]
+MOST_TRACES = 25_000_000
+"""Bytes of lines that go on a page; of more `view_traces` makes one, where it is wanted."""
+Run = Callable[[EvaluationEntry, Path, Training | None], Made]
+"""Evaluates into a folder's report, with an adapter if the entry takes one."""
 
 
 def model_parts(
@@ -43,90 +36,80 @@ def model_parts(
     ``evaluate`` carries an evaluation out, and returns what there is to say; ``timeout`` is how
     long, in seconds, a call to a server may take.
     """
-    parts = [Part("space", partial(copy_space, CHECKOUT, output))]
-    if (adapter := manifest.adapter) is not None:
-        recipe = recipe_of(adapter, output)
-        make = partial(_adapter, manifest, adapter, recipe, output, cache, timeout)
-        parts.append(Part("adapter", make, partial(_check_training, recipe)))
+
+    def run(entry: EvaluationEntry, home: Path, training: Training | None) -> Made:
+        options = _options(manifest, entry, output, home, training)
+        said = evaluate(Options(**options, cache=cache, timeout=timeout))
+        _show(home / REPORT)
+        if training is not None:
+            write_card(training)
+        return Made(said)
+
+    def train(name: str, training: Training) -> Part:
+        return Part(name, partial(trained, training, cache, timeout), training.check)
+
+    parts, own = [Part("space", partial(copy_space, CHECKOUT, output))], None
+    if manifest.adapter is not None:
+        own = own_training(manifest, manifest.adapter, output)
+        parts.append(train("adapter", own))
     if (entry := manifest.evaluation) is not None:
-        make = partial(_evaluation, manifest, entry, output, cache, evaluate, timeout)
-        parts.append(Part("evaluation", make))
+        parts.append(Part("evaluation", partial(run, entry, output, own), entry.check))
+    for name in manifest.blocks:
+        parts += _block(manifest, name, output, own, run, train)
     return parts
 
 
-def recipe_of(entry: AdapterEntry, output: Path) -> Recipe:
-    """The recipe of a release's adapter, on its own verifier set."""
-    steps = output / DATASETS / VERIFIER_STEPS
-    return read_recipe(entry.recipe, {"dataset": str(steps), "output": str(output / ADAPTER)})
-
-
-def _check_training(recipe: Recipe) -> None:
-    """Raise ``UserError`` if the libraries or the base model are missing, before hours of work."""
-    need_libraries(recipe)
-    find_base(recipe.base_model)
-
-
-def _adapter(
+def _block(
     manifest: Manifest,
-    entry: AdapterEntry,
-    recipe: Recipe,
+    name: str,
     output: Path,
-    cache: Path | None,
-    timeout: float | None,
-) -> Made:
-    """Train the adapter or go on training it, measure it if that is asked for, write its card."""
-    record, folder = train(recipe, resume=True, warn=warn), output / ADAPTER
-    quality = None
-    if entry.verifier is not None:
-        spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
-        options = evaluate_verifier.Options(
-            str(output / DATASETS),
-            spec,
-            place,
-            cache=cache,
-            timeout=timeout,
-            allowance=manifest.allowance.only([ROLE]),
-        )
-        print(evaluate_verifier.evaluated(options))
-        quality = read_json(place / "verifier_quality.json")
-    text = card(
-        record,
-        quality,
-        config=read_json(folder / "adapter_config.json"),
-        version=manifest.version,
-        license=license_of_base(recipe.base_model),
-        steps=read_json(output / DATASETS / VERIFIER_STEPS / STEPS_RECORD),
-    )
-    write_atomically(folder / README, text.encode())
-    steps, loss = record["run"]["steps"], record["curve"][-1]["loss"]
-    return Made(f"{folder}: {steps:,} steps, loss {loss:.4f}")
+    own: Training | None,
+    run: Run,
+    train: Callable[[str, Training], Part],
+) -> Iterator[Part]:
+    """Each adapter of a block and its evaluation; without any, one evaluation."""
+    block = manifest.blocks[name]
+    if not block.adapters and (entry := block.evaluation) is not None:
+        yield Part(name, partial(run, entry, output / BLOCKS / name, own), entry.check)
+    for training in trainings_of(manifest, name, block, output):
+        yield train(name, training)
+        if (entry := block.evaluation) is not None:
+            yield Part(name, partial(run, entry, training.home, training), entry.check)
 
 
-def _evaluation(
+def _options(
     manifest: Manifest,
     entry: EvaluationEntry,
     output: Path,
-    cache: Path | None,
-    evaluate: Callable[[Options], str],
-    timeout: float | None,
-) -> Made:
-    """The loop over the evaluation samples."""
-    adapter = str(output / ADAPTER)
+    home: Path,
+    training: Training | None,
+) -> dict[str, Any]:
+    """The options of `evaluate_stepwise` that an entry of a manifest comes to."""
+    adapter = str(output / ADAPTER if training is None else training.folder)
 
     def played(spec: str) -> str:
         return spec.replace(OWN_ADAPTER, adapter)
 
-    options = Options(
-        questions=str(output / DATASETS),
-        output=output / REPORT,
-        method=entry.methods,
-        generator=(played(entry.generator),),
-        verifier=(played(entry.verifier),),
-        judge=None if entry.judge is None else played(entry.judge),
-        limit=entry.limit,
-        seed=manifest.seed,
-        cache=cache,
-        timeout=timeout,
-        allowance=manifest.allowance,
-    )
-    return Made(evaluate(options))
+    return {
+        "questions": str(output / DATASETS),
+        "output": home / REPORT,
+        "method": entry.methods,
+        "generator": tuple(map(played, entry.generator)),
+        "verifier": tuple(map(played, entry.verifier)),
+        "judge": None if entry.judge is None else played(entry.judge),
+        "limit": entry.limit,
+        "seed": manifest.seed,
+        "drop_gold": entry.drop_gold,
+        "corpus": entry.corpus,
+        "allowance": manifest.allowance,
+        **{name: getattr(entry, name) for name in OPTIONS},
+    }
+
+
+def _show(folder: Path) -> None:
+    """Put the page of an evaluation's traces beside them, unless they are too many for one."""
+    size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
+    if size <= MOST_TRACES:
+        page.write(folder, folder / page.PAGE)
+    else:
+        (folder / page.PAGE).unlink(missing_ok=True)

@@ -14,13 +14,17 @@ from builders.verified.teachers.llm import PROMPTS
 from builders.work.publishing import read_statistics
 from cards.audit import Audit
 from evaluators.audit.release import read_scores
-from releases.manifest import Known, Manifest, StepsEntry
+from releases.keys import Known
+from releases.manifest import OWN_SET, Manifest
 from releases.parts import refuse_strangers
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import DATASETS, VERIFIED
+from safe_stepwise.store.names import BLOCKS, DATASETS, VERIFIED
 from safe_stepwise.store.published import read_published
+from trainers.config import read_recipe
 
+_PLACES = {"dataset": "of the release", "output": "of the release"}
+"""What a recipe is told where it is trained."""
 KNOWN = Known(
     benchmarks=BENCHMARKS,
     recipes=Path(__file__).parents[1] / "trainers" / "recipes",
@@ -29,6 +33,7 @@ KNOWN = Known(
     check_teacher=lambda spec, where: known_teacher(spec, where=where),
     check_engine=check_spec,
     check_composition=Composition,
+    check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}),
 )
 
 
@@ -67,9 +72,9 @@ def check_plans(manifest: Manifest, output: Path) -> None:
     for build in manifest.builds:
         if build.published is not None:
             read_published(build.published)  # likewise
-    entry = manifest.verifier_steps
-    if entry is not None and entry.refined_from is not None:
-        read_refined(entry.refined_from)  # likewise
+    for entry in manifest.sets.values():
+        if entry.refined_from is not None:
+            read_refined(entry.refined_from)  # likewise
 
 
 def read_audits(manifest: Manifest) -> dict[str, Audit]:
@@ -84,11 +89,13 @@ def read_audits(manifest: Manifest) -> dict[str, Audit]:
     return audits
 
 
-def steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: int) -> StepsBuild:
-    """The verifier set of a manifest."""
+def steps_plan(manifest: Manifest, name: str, output: Path, workers: int) -> StepsBuild:
+    """A verifier set of a manifest: its own, or that of a block, by the part that makes it."""
+    entry = manifest.sets[name]
+    home = output if name == OWN_SET else output / BLOCKS / name
     return StepsBuild(
-        verified=datasets,
-        output=datasets,
+        verified=output / DATASETS,
+        output=home / DATASETS,
         composition=Composition(**entry.composition),
         test_share=entry.test_share,
         version=manifest.version,
@@ -97,4 +104,5 @@ def steps_plan(manifest: Manifest, entry: StepsEntry, datasets: Path, workers: i
         max_length=entry.max_length,
         pool=entry.pool,
         refined=entry.refined_from,
+        unverifiable=entry.unverifiable,
     )

@@ -57,6 +57,11 @@ CITATION = """\
   eprint = {2604.01993},
   archivePrefix = {arXiv},
 }
+@misc{kwon-safe-verifier,
+  title = {SAFE: An LLM-as-Verifier Framework for Evidence-Grounded Multi-Hop Reasoning},
+  author = {Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won},
+  howpublished = {\\url{https://github.com/DaeyongKwon98/SAFE}},
+}
 """
 
 GIVEN = """

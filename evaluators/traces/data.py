@@ -64,7 +64,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
-        "has_questions": (folder / QUESTIONS).exists(),
+        "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
         "roles": _roles(roles),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
@@ -79,7 +79,7 @@ def traces(folder: Path) -> dict[str, Any]:
 def _check(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
-    if not (folder / TRAJECTORIES).exists():
+    if not outcomes.place_of(folder, TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = (
             "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
@@ -90,7 +90,7 @@ def _check(folder: Path) -> None:
 def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """What was asked, by benchmark and id; empty where that was not written down."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    if not (folder / QUESTIONS).exists():
+    if not outcomes.place_of(folder, QUESTIONS).exists():
         return found
     for number, asked in enumerate(outcomes.read_questions(folder), 1):
         with outcomes.reading(folder / QUESTIONS, number):

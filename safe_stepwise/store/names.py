@@ -16,7 +16,9 @@ METRIC = "safe_stepwise"
 """The artifacts' repos; the adapter's is `adapter_repo`."""
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
-"""Folders of a release."""
+BLOCKS = "blocks"
+"""Folders of a release. In `BLOCKS` each block has one with a `REPORT` and its verifier set, and in
+that one for each adapter that it trains, with `ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"

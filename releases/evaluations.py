@@ -1,0 +1,172 @@
+"""What a manifest says of adapters and evaluations: the release's own, and those of its blocks."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from releases.keys import Known, read_entry
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import options_type
+
+OWN_ADAPTER = "{adapter}"
+"""In an engine's spec: the folder of the release's own adapter; in a block that trains adapters,
+of each of them in turn."""
+OPTIONS = ("max_steps", "max_retries", "on_exhausted", "feedback")
+"""Options of methods that an evaluation may name, each with several values."""
+_SEVERAL = ("generator", "verifier", "methods", *OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterEntry:
+    """``adapter``: a recipe of ours by its name, or a YAML file beside the manifest."""
+
+    recipe: Path
+    verifier: str | None = None
+    """An engine's spec to measure the adapter with on the test split; not measured if not said."""
+    change: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the recipe that are other here, as ``filters.drop_category``."""
+    incomplete_evidence: bool = False
+    """Whether it learns to say that evidence is missing (SAFE v2, finding 5)."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """All that the recipe is told beside its file."""
+        told = {"incomplete_evidence": True} if self.incomplete_evidence else {}
+        return {**self.change, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an evaluation runs over all its questions."""
+
+    method: str
+    generator: str
+    verifier: str | None
+    options: tuple[tuple[str, Any], ...]
+    evidence: tuple[bool, Path | None]
+    """Whether a gold passage is taken away, and where another is searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationEntry:
+    """``evaluation``: the loop over the evaluation samples, by engine specs.
+
+    Where several values may be given, one alone need not be a list.
+    """
+
+    generator: tuple[str, ...]
+    verifier: tuple[str, ...]
+    methods: tuple[str, ...]
+    """All there are, if not said."""
+    judge: str | None = None
+    limit: int | None = None
+    """Questions of each benchmark; all if not said."""
+    max_steps: tuple[int, ...] = ()
+    max_retries: tuple[int, ...] = ()
+    on_exhausted: tuple[str, ...] = ()
+    feedback: tuple[str, ...] = ()
+    drop_gold: bool = False
+    """Whether each question loses one of its gold passages."""
+    corpus: Path | None = None
+    """Passages to search; a path that is not absolute is beside the manifest."""
+
+    @property
+    def needs_adapter(self) -> bool:
+        """Whether any of its engines is an adapter that is trained for it."""
+        return any(OWN_ADAPTER in spec for spec in self.specs)
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Everybody who is asked."""
+        return (*self.generator, *self.verifier, *([self.judge] if self.judge else []))
+
+    def check(self) -> None:
+        """Raise ``UserError`` if what it searches is not here."""
+        if self.corpus is not None and not self.corpus.is_file():
+            raise UserError(f"{self.corpus} is not here: the passages that evidence is searched in")
+
+    @property
+    def settings(self) -> Iterator[Setting]:
+        """Each method with every combination of the players and options that it has."""
+        evidence = self.drop_gold, self.corpus
+        for name in self.methods:
+            method = METHODS[name]
+            verifiers = self.verifier if "verifier" in method.roles else (None,)
+            has = {f.name for f in fields(options_type(method))}
+            tried = {key: getattr(self, key) for key in OPTIONS if key in has}
+            said = {key: dict.fromkeys(values) for key, values in tried.items() if values}
+            for generator, verifier in product(self.generator, verifiers):
+                for values in product(*said.values()):
+                    options = tuple(zip(said, values, strict=True))
+                    yield Setting(name, generator, verifier, options, evidence)
+
+
+def read_adapter(values: Any, where: str, beside: Path, known: Known) -> AdapterEntry:
+    """An adapter of the manifest; raises ``UserError`` with the key that is wrong."""
+    said = read_entry(AdapterEntry, values, f"{where}.")
+    if said.verifier is not None:
+        check_spec(said.verifier, f"{where}.verifier", True, known)
+    named = str(said.recipe)
+    ours = known.recipes / f"{named}.yaml"
+    file = beside / named if named.endswith((".yaml", ".yml")) else ours
+    if not file.is_file():
+        there = ", ".join(sorted(recipe.stem for recipe in known.recipes.glob("*.yaml")))
+        raise UserError(f"{where}.recipe: there is no {file}; name one of {there}, or a YAML file")
+    try:
+        known.check_recipe(file, said.change)
+    except UserError as error:
+        raise UserError(f"{where}.change: {error}") from None
+    return replace(said, recipe=file)
+
+
+def read_evaluation(
+    values: Any, where: str, has_adapter: bool, beside: Path, known: Known
+) -> EvaluationEntry:
+    """An evaluation of the manifest; raises as `read_adapter`."""
+    if isinstance(values, dict):
+        one = {name: values[name] for name in _SEVERAL if name in values}
+        lists = {name: of if isinstance(of, list) else [of] for name, of in one.items()}
+        values = {**values, **lists}
+    said = read_entry(EvaluationEntry, values, f"{where}.", methods=list(METHODS))
+    for name in said.methods:
+        one_of(str(name), METHODS, f"{where}.methods")
+    for role in ("generator", "verifier"):
+        for spec in (specs := getattr(said, role)):
+            check_spec(spec, f"{where}.{role}", has_adapter, known)
+        if not specs or len(set(specs)) < len(specs):
+            raise UserError(f"{where}.{role}: name at least one, and each once")
+    if said.judge is not None:
+        check_spec(said.judge, f"{where}.judge", has_adapter, known)
+    if not said.methods or (said.limit is not None and said.limit < 1):
+        raise UserError(f"{where}.methods and {where}.limit: name at least one")
+    _check_options(said, where)
+    return said if said.corpus is None else replace(said, corpus=beside / said.corpus)
+
+
+def _check_options(said: EvaluationEntry, where: str) -> None:
+    for key in OPTIONS:
+        kind = int if key.startswith("max_") else str
+        if any(type(value) is not kind for value in getattr(said, key)):
+            raise UserError(f"{where}.{key}: has to be of type {kind.__name__}, or a list of such")
+    for setting in said.settings:
+        try:
+            options_type(METHODS[setting.method])(**dict(setting.options))
+        except ValueError as error:
+            raise UserError(f"{where}: {error}") from None
+
+
+def check_spec(spec: Any, where: str, has_adapter: bool, known: Known) -> None:
+    """Raise ``UserError`` for a spec of no engine, and of an adapter that there is not."""
+    if not isinstance(spec, str):
+        raise UserError(f"{where}: has to be of type str")
+    if OWN_ADAPTER in spec and not has_adapter:
+        raise UserError(
+            f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
+        )
+    try:
+        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None

@@ -1,0 +1,63 @@
+"""What each part of a release needs, and so what a run of some of them makes."""
+
+from collections.abc import Mapping, Sequence
+
+from releases.manifest import OWN_PARTS, Manifest
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.names import STEPS
+
+SKIPPED, NOT_ASKED = "--skip-training", "--only"
+"""Why a part is left out."""
+
+
+def needs(manifest: Manifest) -> dict[str, set[str]]:
+    """The parts that a manifest names, in the order of their making, with those each needs."""
+    entry = manifest.evaluation
+    found: dict[str, set[str]] = {"datasets": set(), "space": set()}
+    if manifest.verifier_steps is not None:
+        found["verifier_steps"] = {"datasets"}
+    if manifest.audits:
+        steps = any(audit.of == STEPS for audit in manifest.audits)
+        found["audits"] = {"datasets", *(["verifier_steps"] if steps else [])}
+    if manifest.adapter is not None:
+        found["adapter"] = {"datasets", "verifier_steps"}
+    if entry is not None:
+        found["evaluation"] = {"datasets", *(["adapter"] if entry.needs_adapter else [])}
+    for name, block in manifest.blocks.items():
+        learnt = {"verifier_steps"} if block.learns_steps else set()
+        own = {"adapter"} if block.needs_adapter else set()
+        found[name] = {"datasets", *learnt, *own}
+    return {name: found[name] for name in (*OWN_PARTS, *manifest.blocks) if name in found}
+
+
+def left_out(
+    manifest: Manifest, skip_training: bool = False, only: Sequence[str] = ()
+) -> dict[str, str]:
+    """Parts that a run does not make, with the option that leaves each out.
+
+    Without training these are adapters, and what needs one. With ``only`` it is all but those
+    named, and what they need. Raises ``UserError`` for a name of no part, and for one that can't be
+    made without training.
+    """
+    needed = needs(manifest)
+    trained = {name for name, block in manifest.blocks.items() if block.adapters} | {"adapter"}
+    skipped: dict[str, str] = {}
+    if skip_training:
+        skipped = {name: SKIPPED for name in needed if trained & {name, *_all(name, needed)}}
+    if not only:
+        return skipped
+    wanted: set[str] = set()
+    for name in only:
+        wanted |= {one_of(name, needed, f"{manifest.path}: {NOT_ASKED}"), *_all(name, needed)}
+    if untrained := sorted(set(skipped) & wanted):
+        raise UserError(
+            f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "
+            "one of the two options"
+        )
+    return {name: skipped.get(name, NOT_ASKED) for name in needed if name not in wanted}
+
+
+def _all(name: str, needed: Mapping[str, set[str]]) -> set[str]:
+    """What a part needs, and what that needs."""
+    direct = needed[name] & needed.keys()
+    return direct.union(*(_all(other, needed) for other in direct))

@@ -1,0 +1,31 @@
+"""Both papers are cited wherever the method is, in the same words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import cards
+from evaluators.safe_stepwise import safe_stepwise as metric
+from tests.cards.test_adapter import readme
+from tests.cards.test_release import overview
+from tests.cards.test_verifier_steps import statistics
+
+TEMPLATE = Path(cards.__file__).parent / "templates" / "_citation.md.jinja"
+
+
+def titles(text: str) -> list[str]:
+    found = re.findall(r"title\s*= \{(.*)\},", text)
+    return [title.replace("{", "").replace("}", "") for title in found]
+
+
+def test_cards_cite_both_papers() -> None:
+    both = titles(TEMPLATE.read_text("utf-8"))
+    assert len(both) == 2
+    for text in (readme(steps=statistics(examples=[])), overview()):
+        assert titles(text)[:2] == both
+
+
+def test_the_metric_cites_what_the_cards_do() -> None:
+    assert titles(metric.CITATION) == titles(TEMPLATE.read_text("utf-8"))
+    assert metric.CITATION.count("Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won") == 2

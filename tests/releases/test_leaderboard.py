@@ -1,0 +1,106 @@
+"""Scores where the Hub's leaderboards look for them, read back by the Hub's own client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import parse_eval_result_entries
+
+from releases.checks import check_release
+from releases.folder import Release, read_release
+from releases.leaderboard import adapter_files, dataset_files, listed, loop_results
+from safe_stepwise.errors import UserError
+from tests.cards.test_loop import evaluated, readme
+from tests.releases.conftest import CARD, lock, write
+
+VERIFIED = "datasets/safe-verified-multihop"
+
+
+@pytest.fixture
+def scored(small: Path) -> Path:
+    """The small release with verified benchmarks, and an adapter that the loop was run with."""
+    other = evaluated()
+    for one in other["comparison"]["systems"]:
+        one["players"]["generator"] = "openai:google/gemma-3-12b-it"
+    loops = {"report": evaluated(), "blocks/generators/report": other}
+    write(small / "adapter" / "README.md", readme(loops))
+    write(small / VERIFIED / "README.md", CARD.format(""))
+    lock(small)
+    return small
+
+
+def released(root: Path) -> Release:
+    return listed(read_release(root, "somebody"), "somebody")
+
+
+def files(release: Release, folder: str) -> dict[str, bytes]:
+    (found,) = [one for one in release.artifacts if one.folder == folder]
+    return {file.path: file.read() for file in found.files}
+
+
+def entries(made: dict[str, bytes]) -> dict[str, list[Any]]:
+    named = {name: text for name, text in made.items() if name.startswith(".eval_results/")}
+    return {name: parse_eval_result_entries(yaml.safe_load(text)) for name, text in named.items()}
+
+
+def test_each_way_of_measuring_is_a_file_whose_tasks_the_dataset_defines(scored: Path) -> None:
+    release = released(scored)
+    found = entries(files(release, "adapter"))
+    assert len(found) == 2  # two generators: a variant has a file of its own
+    assert all(name.endswith(".yaml") for name in found)
+    tasks = yaml.safe_load(files(release, VERIFIED)["eval.yaml"])
+    assert "evaluation_framework" not in tasks  # a list of the Hub's, which has none of ours
+    defined = {task["id"]: (task["config"], task["split"]) for task in tasks["tasks"]}
+    assert defined["musique_eval_f1"] == ("musique_eval", "test")
+    for one in found.values():
+        assert {entry.dataset_id for entry in one} == {"somebody/safe-verified-multihop"}
+        assert sorted(entry.task_id for entry in one) == sorted(defined)
+        assert {entry.value for entry in one} == {0.75}
+        place = "https://huggingface.co/datasets/somebody/safe-verified-multihop/tree/v0.1.0/report"
+        assert {entry.source_url for entry in one} == {place}
+    (gemma,) = [name for name in found if "gemma" in name]
+    notes = {entry.task_id: entry.notes for entry in found[gemma]}
+    how = "generator openai:google/gemma-3-12b-it, verifier this adapter, method safe, max_steps 10"
+    assert how in notes["musique_eval_f1"]
+    assert "judge openai:j" not in notes["musique_eval_f1"]
+    assert notes["musique_eval_accuracy"].endswith("judge openai:j")
+
+
+def test_the_figures_are_those_of_the_cards_header(scored: Path) -> None:
+    card = (scored / "adapter" / "README.md").read_text("utf-8")
+    results = loop_results(card, "card")
+    index = {(one.dataset_config, one.metric_type): one.metric_value for one in results}
+    made = entries(adapter_files(results, "ns", "v9.0.0"))
+    told = {entry.task_id: entry.value for one in made.values() for entry in one}
+    assert told == {f"{config}_{metric}": value for (config, metric), value in index.items()}
+    assert adapter_files(results, "ns", "v9.0.0") == adapter_files(results, "ns", "v9.0.0")
+
+
+def test_they_can_be_left_out_and_are_where_there_is_nothing_to_tell(scored: Path) -> None:
+    release = read_release(scored, "somebody")  # as with --no-leaderboard
+    assert "eval.yaml" not in files(release, VERIFIED)
+    assert not entries(files(release, "adapter"))
+    write(scored / "adapter" / "README.md", readme({}))
+    release = released(scored)
+    assert "eval.yaml" not in files(release, VERIFIED)
+    assert not entries(files(release, "adapter"))
+    assert dataset_files([]) == {}
+
+
+def test_what_is_made_on_the_way_counts_as_the_card_it_is_made_of(scored: Path) -> None:
+    read: list[str] = []
+    check_release(released(scored), None, read.append)
+    assert read.count("adapter/README.md") == 1 + 2 + 1  # itself, two files of scores, the tasks
+    write(scored / "adapter" / "README.md", readme({"report": evaluated()}))
+    with pytest.raises(UserError, match=r"adapter/README\.md: differs"):
+        check_release(released(scored), None, read.append)
+
+
+@pytest.mark.parametrize("index", ["3", "[{name: x}]", "[{name: x, results: [{task: 1}]}]"])
+def test_a_header_of_a_strange_shape_has_no_scores(index: str, small: Path) -> None:
+    write(small / VERIFIED / "README.md", CARD.format(""))
+    write(small / "adapter" / "README.md", CARD.format(f"model-index: {index}\n"))
+    assert not entries(files(released(small), "adapter"))
