@@ -54,7 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
-    assert seen == [((AnnotationsTeacher, 4), {})]
+    assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
     how = {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None, "allowance": AS_PROMPTED}
     assert named == 3 * [("annotations", how)]
@@ -148,7 +148,7 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
         return AnnotationsTeacher
 
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
     assert asked == [path, path, inject]
@@ -175,7 +175,7 @@ def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: s
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_: PlausibleMaker())
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")
