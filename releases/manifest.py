@@ -27,8 +27,9 @@ class Known:
     """A folder of ``NAME.yaml``."""
     evaluation_size: int
     max_length: int
-    check_teacher: Callable[[str, str], object]
-    """Raises ``UserError`` for a spec of no teacher, beginning with the second argument."""
+    check_teacher: Callable[[str, str, Path | None], object]
+    """Raises ``UserError`` for a spec of no teacher, beginning with the second argument. Lists that
+    it names are in the folder; it may name none where that is None."""
     check_engine: Callable[[str], object]
     """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]
@@ -37,7 +38,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
-    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source."""
+    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source.
+
+    So are the lists of a ``teacher`` that is ``published:FILE``.
+    """
 
     benchmark: str
     input: str
@@ -195,7 +199,7 @@ def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     entry = _entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
     one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
-    known.check_teacher(entry.teacher, f"{where}teacher")
+    known.check_teacher(entry.teacher, f"{where}teacher", beside)
     one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
     if entry.limit is not None and entry.limit < 1:
         raise UserError(f"{where}limit: has to be 1 or more")
@@ -221,7 +225,7 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
         known.check_composition(**entry.composition)
     except UserError as error:
         raise UserError(f"verifier_steps: {error}") from None
-    known.check_teacher(entry.teacher, f"{where}teacher")
+    known.check_teacher(entry.teacher, f"{where}teacher", None)
     if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):
         raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
     if not 0 < entry.test_share < 1:

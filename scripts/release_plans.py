@@ -25,16 +25,16 @@ KNOWN = Known(
     recipes=Path(__file__).parents[1] / "trainers" / "recipes",
     evaluation_size=EVALUATION_SIZE,
     max_length=MAX_LENGTH,
-    check_teacher=lambda spec, where: known_teacher(spec, where=where),
+    check_teacher=lambda spec, where, lists: known_teacher(spec, where=where, lists=lists),
     check_engine=check_spec,
     check_composition=Composition,
 )
 
 
 def build_plans(
-    manifest: Manifest, datasets: Path, teachers: Callable[[str], Teachers] = known_teacher
+    manifest: Manifest, datasets: Path, teachers: Callable[..., Teachers] = known_teacher
 ) -> list[Build]:
-    """The builds of a manifest; ``teachers`` makes those of their specs."""
+    """The builds of a manifest; ``teachers`` makes those of a spec, with lists in a folder."""
     beside = manifest.path.parent
     return [
         Build(
@@ -42,7 +42,7 @@ def build_plans(
             source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
             split=entry.split,
             output=datasets,
-            teacher=teachers(entry.teacher),
+            teacher=teachers(entry.teacher, lists=beside),
             version=manifest.version,
             seed=manifest.seed,
             limit=entry.limit,
