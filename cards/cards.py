@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cards.audit import Audit
+from cards.noise import examples, ratios
 from cards.pages import fill, headed
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.documents import parse_yaml
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
+from safe_stepwise.store.published import PUBLISHED
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
@@ -25,6 +27,7 @@ MEANINGS = {
     "wrong_answer": "the passages lead to another answer than the one given",
     "ambiguous_question": "the question fits more than one answer",
     "unparsed": "not judged: the teacher failed or its output could not be read",
+    "unspecified": "noise by a published list, which names no type, and the annotations see none",
 }
 """What noise types say of a row."""
 
@@ -91,6 +94,7 @@ def of_builds(
     configs = configs_of(dataset, statistics)
     names = {config.name for config in configs}
     annotated = {build["benchmark"] for build in statistics if build["teacher"] == ANNOTATIONS}
+    listed = [build for build in statistics if build.get("listed")]
     return render(
         DatasetCard(dataset, version, rows, statistics, configs, dataset_info),
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
@@ -99,7 +103,10 @@ def of_builds(
         meanings=MEANINGS,
         teachers={_sort_of_teacher(build) for build in statistics},
         known=[build for build in statistics if build.get("known")],
-        unknown=[build for build in statistics if not build.get("known")],
+        unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
+        listed=listed,
+        ratios=ratios(statistics),
+        examples=examples(statistics),
         measured={name: of for name, of in measured().items() if name in annotated},
         limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
         endings={e for e in ("", LABELED, EVAL) for b in statistics if b["benchmark"] + e in names},
@@ -118,6 +125,8 @@ def measured() -> dict[str, Record]:
 def _sort_of_teacher(build: Record) -> str:
     if build["teacher"] == ANNOTATIONS:
         return ANNOTATIONS
+    if build.get("listed"):
+        return PUBLISHED
     return "simulated" if build["simulated"] else "model"
 
 

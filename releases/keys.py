@@ -21,8 +21,9 @@ class Known:
     """A folder of ``NAME.yaml``."""
     evaluation_size: int
     max_length: int
-    check_teacher: Callable[[str, str], object]
-    """Raises ``UserError`` for a spec of no teacher, beginning with the second argument."""
+    check_teacher: Callable[[str, str, Path | None], object]
+    """Raises ``UserError`` for a spec of no teacher, beginning with the second argument. Lists that
+    it names are in the folder; it may name none where that is None."""
     check_engine: Callable[[str], object]
     """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]

@@ -40,7 +40,10 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
-    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source."""
+    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source.
+
+    So are the lists of a ``teacher`` that is ``published:FILE``.
+    """
 
     benchmark: str
     input: str
@@ -232,7 +235,7 @@ def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     entry = read_entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
     one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
-    known.check_teacher(entry.teacher, f"{where}teacher")
+    known.check_teacher(entry.teacher, f"{where}teacher", beside)
     one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
     if entry.limit is not None and entry.limit < 1:
         raise UserError(f"{where}limit: has to be 1 or more")
@@ -260,7 +263,7 @@ def _steps(
         known.check_composition(**entry.composition)
     except UserError as error:
         raise UserError(f"{key}: {error}") from None
-    known.check_teacher(entry.teacher, f"{where}teacher")
+    known.check_teacher(entry.teacher, f"{where}teacher", None)
     if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):
         raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
     if not 0 < entry.test_share < 1:

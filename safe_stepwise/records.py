@@ -18,8 +18,13 @@ NoiseType = Literal[
     "wrong_answer",
     "ambiguous_question",
     "unparsed",
+    "unspecified",
 ]
 NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
+TEACHER_TYPES: tuple[NoiseType, ...] = tuple(
+    type_ for type_ in NOISE_TYPES if type_ not in ("unparsed", "unspecified")
+)
+"""What a teacher may call a row that it judged; *unspecified* is noise by another's label alone."""
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
 ANSWERED, FAILED = "answered", "failed"

@@ -6,6 +6,7 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
     asked = (options.teacher, options.cache, options.in_flight, options.timeout)
-    teachers = known_teacher(*asked, allowance=options.allowance)
+    teachers = known_teacher(*asked, allowance=options.allowance, lists=Path())
     plan = Build(
         benchmark=one_of(options.benchmark, BENCHMARKS, "--benchmark"),
         source=options.input,
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--split", required=True, help="train or validation (also: dev)")
     add_teacher(
         parser,
+        "published:FILE[,FILE] (lists of unverifiable questions, as the SAFE authors share them); "
         "to try things out, with no model and marked as simulated, "
         "symbolic[:error_rate=0.1,seed=3] or mock:FILE",
     )

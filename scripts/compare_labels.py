@@ -1,16 +1,18 @@
-"""Score noise labels against published ones, and list the rows on which the two differ.
+"""Score noise labels against published ones, or the labels of one build against another's.
 
 python -m scripts.compare_labels                          # the real data beside the checkout
 python -m scripts.compare_labels --verified build/musique --published labels.jsonl
+python -m scripts.compare_labels build/by-model build/published --output compared.json
 """
 
+import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.lookup import Labelled, labelled, verified_rows
-from builders.verified.verification import doubted
+from builders.verified.lookup import Labelled, labelled, once, sure, verified_rows
+from evaluators.labels import builds
 from evaluators.labels.published import (
     CALIBRATION,
     HEADER,
@@ -30,19 +32,26 @@ from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
 ROOT = Path(__file__).parents[1]
 REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")
 SPLITS = {"train": "train", "dev": "validation"}
+ALONE = ("verified", "published", "min_confidence", "halves", "disagreements")
+"""Options that two builds have no use for."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Print the table and the disagreements; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
+    if options.builds:
+        print(_two_builds(options))
+        return
+    if options.output:
+        raise UserError("--output is of two builds; write --disagreements of published labels")
     if (options.verified is None) != (options.published is None):
         raise UserError("--verified and --published go together: give both, or neither")
     if options.verified:
         published = read_published(options.published)
-        rows = {name: _once(found) for name, found in labelled(options.verified)}
+        rows = {name: once(found) for name, found in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
-    rows = _sure(rows, options.min_confidence)
+    rows = sure(rows, options.min_confidence, warn)
     if options.halves:
         rows = halves(rows)
     print(table([HEADER, *comparison(rows, published)]))
@@ -57,6 +66,19 @@ def main(arguments: Sequence[str]) -> None:
         print(f"\n{len(differ)} disagreements in {options.disagreements}")
 
 
+def _two_builds(options: argparse.Namespace) -> str:
+    named = [f"--{name.replace('_', '-')}" for name in ALONE if getattr(options, name)]
+    if named:
+        raise UserError(f"{', '.join(named)}: of no use to two builds; leave out one or the other")
+    if len(options.builds) != 2:
+        raise UserError(f"{options.builds[0]}: name two builds to compare, and no more")
+    one, other = map(builds.read_labels, options.builds)
+    parts = builds.compared(one, other)
+    if options.output:
+        builds.write(one, other, parts, options.output)
+    return builds.told(one, other, parts)
+
+
 def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
     """Published labels and our own for the benchmarks' rows in a data folder."""
     published: dict[str, bool] = {}
@@ -66,7 +88,7 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
         if labels.exists():
             published |= read_published(labels)
             files = ((data / f"{name}_{part}.jsonl", split) for part, split in SPLITS.items())
-            rows[name] = _once(
+            rows[name] = once(
                 row for f, split in files if f.exists() for row in verified_rows(name, f, split)
             )
     if not rows:
@@ -78,29 +100,14 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
     return published, rows
 
 
-def _once(rows: Iterable[Labelled]) -> list[Labelled]:
-    """Rows without those whose id came before: a question may be in both splits."""
-    first: dict[str, Labelled] = {}
-    for question, label in rows:
-        first.setdefault(question.id, (question, label))
-    return list(first.values())
-
-
-def _sure(rows: Mapping[str, list[Labelled]], least: float) -> dict[str, list[Labelled]]:
-    """The rows with their labels, but those of noise that are less sure than ``least``."""
-    unsaid = [label for found in rows.values() for _, label in found if label.confidence is None]
-    if least and (noise := sum(label.unverifiable for label in unsaid)):
-        warn(f"{noise} labels of noise say no confidence: --min-confidence leaves them as they are")
-    return {
-        name: [(q, doubted(label, least)) for q, label in found] for name, found in rows.items()
-    }
-
-
 def _parser() -> Parser:
     parser = command(
-        "compare_labels", "Score noise labels against published ones and list the disagreements."
+        "compare_labels", "Score noise labels against published ones, or two builds' labels."
     )
     add = parser.add_argument
+    two = "two outputs of build_verified or regenerate: the first is scored against the second"
+    add("builds", nargs="*", **FOLDER, help=two)
+    add("--output", **FILE, help="write the comparison of two builds here (JSON), too")
     add("--data", **FOLDER, default=REAL_DATA, help="real rows and their labels")
     add("--verified", **FOLDER, help="an output of build_verified, to score")
     add("--published", **FILE, help="JSONL labels to score it against")

@@ -7,7 +7,8 @@ accumulate: a build replaces its own benchmark and split and keeps the rest.
 import functools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified import features
+from builders.verified import features, left_out
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
@@ -28,6 +29,8 @@ from builders.verified.statistics import (
     Statistics,
     libraries,
 )
+from builders.verified.tally import Tally
+from builders.verified.teachers.published import lists_of
 from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
@@ -41,15 +44,12 @@ from safe_stepwise.store.names import (
     LABELED,
     NOISE_LABELS,
     README,
-    REJECTS,
     STATISTICS,
     TEST,
     VALIDATION,
     VERIFIED,
 )
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.published import read_published
-from safe_stepwise.store.shapes import shaped
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
@@ -76,16 +76,20 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         return f"{done.standing.done} rows verified"
 
     with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified, Statistics):
-        kept = _rejects_of_others(plan)
+        kept = left_out.of_others(plan)
         source = source_of(plan)
-        published = None if plan.published is None else read_published(plan.published)
+        lists = lists_of(plan.teacher)
+        tally = Tally(None if plan.published is None else read_published(plan.published), lists)
         collect(plan, done)
         release = publishing.new_release(plan.work)
-        statistics = _statistics(plan, source, done, *_write(plan, done, release, published))
+        statistics = _statistics(plan, source, done, tally, *_write(plan, done, release, tally))
         _refuse_unjudged(plan, done, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
-        _publish(plan, release, kept)
+        for name in DATASETS:
+            publishing.swap_in(release / name / "merged", plan.output / name)
+        left_out.publish(plan, kept, lists, tally)
+        _forget(plan, release)
     return statistics
 
 
@@ -108,26 +112,21 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
     )
 
 
-def _publish(plan: Build, release: Path, rejects: Sequence[bytes]) -> None:
-    """Everything is written: put it in place, and only then forget the work."""
-    for name in DATASETS:
-        publishing.swap_in(release / name / "merged", plan.output / name)
-    new = (plan.work / REJECTS).read_bytes()
-    publishing.publish_lines(plan.output / REJECTS, b"".join([*rejects, new]))
+def _forget(plan: Build, release: Path) -> None:
+    """Everything is in place: what it was made of can go."""
     shutil.rmtree(release)
     if not plan.keep_work:
         publishing.forget(plan.work)
 
 
 def _write(
-    plan: Build, done: Collected, release: Path, published: Mapping[str, bool] | None
-) -> tuple[_Files, Counter[tuple[str, str]], Counter[Seen], SampleCounts | None]:
-    """Write the Parquet files of this build under ``release/DATASET/new``.
+    plan: Build, done: Collected, release: Path, tally: Tally
+) -> tuple[_Files, SampleCounts | None]:
+    """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows.
 
-    Returns them, how many rows there are by kind and noise type, what was found of rows that
-    others know, and what came of the sample.
+    Returns them, and what came of the sample.
     """
-    name, counts, seen = plan.benchmark, Counter[tuple[str, str]](), Counter[Seen]()
+    name = plan.benchmark
     sample = EvaluationSample(plan.evaluation_size, plan.seed)
     writers = {
         (dataset, config): SplitWriter(
@@ -140,8 +139,7 @@ def _write(
         table = _without(read_shard(path), dropped)
         numbers = table.column("noise_type")
         types = [NOISE_TYPES[number] for number in numbers.to_pylist()]
-        counts.update(zip(table.column("kind").to_pylist(), types, strict=True))
-        seen.update(_seen(table, types, published))
+        tally.add(table, types)
         verified = table.filter(pc.equal(numbers, NOISE_TYPES.index("none")))
         writers[VERIFIED, name].add(verified)
         writers[VERIFIED, name + LABELED].add(table)
@@ -155,23 +153,9 @@ def _write(
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
     if plan.split != VALIDATION:
-        return files, counts, seen, None
+        return files, None
     drawn = files[VERIFIED][name + EVAL].rows
-    return files, counts, seen, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
-
-
-def _seen(
-    table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None
-) -> Iterator[Seen]:
-    """What was found of each row of which others know, or made up, whether it is noise."""
-    known: Iterable[bool | None] = table.column("known_noise").to_pylist()
-    if published is not None:
-        known = map(published.get, table.column("id").to_pylist())
-    for is_noise, type_, sure in zip(
-        known, types, table.column("confidence").to_pylist(), strict=True
-    ):
-        if is_noise is not None:
-            yield is_noise, type_, sure
+    return files, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
 
 
 def _known(plan: Build, seen: Mapping[Seen, int]) -> Known | None:
@@ -201,13 +185,12 @@ def _statistics(
     plan: Build,
     source: InputSource,
     done: Collected,
+    tally: Tally,
     files: _Files,
-    rows: Mapping[tuple[str, str], int],
-    seen: Mapping[Seen, int],
     evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
-    for (kind, type_), number in rows.items():
+    for (kind, type_), number in tally.rows.items():
         types[type_] += number
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
@@ -235,9 +218,11 @@ def _statistics(
         citation=benchmark.CITATION,
         caveat=benchmark.CAVEAT,
         min_confidence=plan.min_confidence,
-        known=_known(plan, seen),
+        known=_known(plan, tally.seen),
         libraries=libraries(),
         code_sha256=code_of(plan.benchmark, plan.teacher.name),
+        listed=tally.listed,
+        examples=tally.examples,
     )
 
 
@@ -262,30 +247,9 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
     publishing.complete(
         merged,
         f"{STATISTICS}/{plan.benchmark}-{plan.split}.json",
-        statistics,
+        # Noise labels are published without the questions.
+        statistics if name == VERIFIED else replace(statistics, examples=()),
         lambda builds, info: {README: card(builds, info).encode()},
         lambda build: {config: [files] for config, files in build["files"][name].items()},
         functools.partial(_features, name),
     )
-
-
-def _rejects_of_others(plan: Build) -> list[bytes]:
-    """The lines of ``rejects.jsonl`` that are not of this benchmark and split, which stay.
-
-    Raises ``UserError`` for a line that does not say what it is of.
-    """
-    file, kept = plan.output / REJECTS, []
-    lines = file.read_bytes().split(b"\n") if file.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line and number == len(lines):
-            break
-        try:
-            row = shaped(parse_json(line), Mapping[str, Any])
-            ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
-        except (ValueError, KeyError) as error:
-            raise UserError(
-                f"{file}:{number}: is no rejected row ({error}); mend the line or remove it"
-            ) from None
-        if not ours:
-            kept.append(line + b"\n")
-    return kept

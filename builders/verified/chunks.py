@@ -22,6 +22,7 @@ from safe_stepwise.store import event_loop
 from safe_stepwise.store.agreement import SOUND
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import label_row, question_row
+from safe_stepwise.store.published import PUBLISHED
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
@@ -175,7 +176,8 @@ def code_of(benchmark: str, teacher: str, *modules: str) -> str:
 
     ``modules`` are others that had a part in it.
     """
-    asker = "annotations" if teacher == "annotations" else "llm"
+    kind = teacher.partition(":")[0]
+    asker = kind if kind in ("annotations", PUBLISHED) else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS[benchmark].parse
     by = f"builders.verified.teachers.{asker}"
     return code_digest(__name__, parsing.__module__, by, *modules)

@@ -15,6 +15,7 @@ from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verif
 from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
+from builders.verified.teachers.published import PublishedTeachers
 from builders.work.executors import Executor, Slurm, Standing, results
 from builders.work.ranks import Work
 from builders.work.shards import Shard
@@ -61,6 +62,11 @@ class Build:
             raise UserError(
                 f"min_confidence {self.min_confidence}: {self.teacher.spec} says no confidence, so "
                 "it would change nothing; leave it out, or label by annotations"
+            )
+        if self.min_confidence and isinstance(self.teacher, PublishedTeachers):
+            raise UserError(
+                f"min_confidence {self.min_confidence}: it would overrule the published labels of "
+                f"{self.teacher.name}; leave it out, or label by annotations"
             )
 
     @property

@@ -83,7 +83,7 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
     Prices are those of a million tokens; raises ``UserError`` for one without the other.
     """
     if not isinstance(plan.teacher, LLMTeachers):
-        return "the annotations teacher asks no model: nothing to pay"
+        return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
     if (price_prompt is None) != (price_completion is None):
         raise UserError("--price-prompt and --price-completion go together: give both, or neither")
     work = estimate(questions(plan), plan.teacher)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from builders.benchmarks import parse_row
 from builders.benchmarks.sources import chunks, decode
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.verification import verify
+from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
 from safe_stepwise.store.codec import label_of, question_of
@@ -88,6 +88,26 @@ def verified_rows(
                 continue
             if ids is None or question.id in ids:
                 yield question, asyncio.run(verify(question, teacher))
+
+
+def once(rows: Iterable[Labelled]) -> list[Labelled]:
+    """Rows without those whose id came before: a question may be in both splits."""
+    first: dict[str, Labelled] = {}
+    for question, label in rows:
+        first.setdefault(question.id, (question, label))
+    return list(first.values())
+
+
+def sure(
+    rows: Mapping[str, Sequence[Labelled]], least: float, said: Callable[[str], object]
+) -> dict[str, list[Labelled]]:
+    """The rows with their labels as `doubted` leaves them; ``said`` hears if some have none."""
+    unsaid = [label for found in rows.values() for _, label in found if label.confidence is None]
+    if least and (noise := sum(label.unverifiable for label in unsaid)):
+        said(f"{noise} labels of noise say no confidence: --min-confidence leaves them as they are")
+    return {
+        name: [(q, doubted(label, least)) for q, label in found] for name, found in rows.items()
+    }
 
 
 def _annotated(question: Question, whole: Question, folder: Path) -> Question:

@@ -7,6 +7,7 @@ from importlib.metadata import version as installed_version
 import safe_stepwise
 from builders.verified.evaluation_sample import PASSAGES
 from builders.work.parquet import SplitFiles
+from safe_stepwise.records import NoiseType
 from safe_stepwise.store.agreement import Agreement
 
 TRUTH = "truth"
@@ -54,6 +55,48 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class ListUse:
+    """A list of questions that labelled a build's rows: its entries, and what became of them.
+
+    ``entries`` are those that are there again (``repeated``), those whose text a row of the build
+    has (``matched``), and those that no row has (``unmatched``).
+    """
+
+    name: str
+    digest: str
+    """SHA-256 of the file (64 hex digits)."""
+    entries: int
+    repeated: int
+    matched: int
+    unmatched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Rows that lists of questions call noise."""
+
+    lists: tuple[ListUse, ...]
+    rows: int
+    loosely: int
+    """Of ``rows``, those named only once blanks and Unicode are brought to one form."""
+    shared: int
+    """Texts that name more than one row."""
+    pathless: int
+    """Rows that no list names and the annotations doubt: verified, without a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row of noise to show."""
+
+    id: str
+    noise_type: NoiseType
+    question: str
+    answer: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """What one build read and found; ``rows`` counts everything that was read.
 
@@ -89,6 +132,10 @@ class Statistics:
     min_confidence: float = 0.0
     known: Known | None = None
     """None where nothing is known of any row."""
+    listed: Listed | None = None
+    """None where no list labelled the rows."""
+    examples: tuple[Example, ...] = ()
+    """Rows of noise, of each type that there is; none where the questions are not published."""
 
     def __post_init__(self) -> None:
         parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

@@ -1,27 +1,30 @@
 """What a build is to say of itself: to the one who ran it, and to a release's lock."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from builders.verified.collect import Build, source_of
-from builders.verified.statistics import TRUTH, Known, Statistics
+from builders.verified.statistics import TRUTH, Known, Listed, Statistics
+from builders.verified.teachers.published import lists_of
 from builders.work.publishing import read_statistics
-from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, VERIFIED
+from safe_stepwise.store.names import LABELED, NOISE_LABELS, REJECTS, UNMATCHED, VERIFIED
 from safe_stepwise.store.tables import table
 
 
 def replaced(plan: Build) -> str:
     """What other settings made in the place of this build; empty if nothing.
 
-    These are source, limit, teacher and least confidence.
+    These are source, limit, teacher (its lists, too) and least confidence.
     """
     dataset = plan.output / VERIFIED
     for made in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
         if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
             least = made.get("min_confidence", 0.0)
-            before = (made["source"]["digest"], made["limit"], made["teacher"], least)
-            now = (source_of(plan).digest, plan.limit, plan.teacher.name, plan.min_confidence)
+            lists = [one["digest"] for one in (made.get("listed") or {}).get("lists", ())]
+            before = (made["source"]["digest"], made["limit"], made["teacher"], lists, least)
+            ours = [one.sha256 for one in lists_of(plan.teacher)]
+            now = (source_of(plan).digest, plan.limit, plan.teacher.name, ours, plan.min_confidence)
             if before != now:
                 return (
                     f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
@@ -63,6 +66,8 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
                 f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages"
                 " and were left out"
             )
+    if statistics.listed is not None:
+        lines += _by_lists(plan, statistics.listed)
     if statistics.known is not None:
         lines.append(f"\n{_agreed(statistics.known)}")
     if statistics.replies:
@@ -78,6 +83,22 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
     if statistics.rejected:
         lines.append(f"\nrejected rows, with reasons: {plan.output / REJECTS}")
     return lines
+
+
+def _by_lists(plan: Build, found: Listed) -> Iterator[str]:
+    """What became of the lists that labelled the rows, a line each, and of the rows."""
+    yield ""
+    for one in found.lists:
+        again = f", {one.repeated:,} said again" if one.repeated else ""
+        lacking = f"; {one.unmatched:,} have none, see {plan.output / UNMATCHED}"
+        yield (
+            f"{one.name}: {one.entries:,} entries{again}; {one.matched:,} have a row here"
+            f"{lacking if one.unmatched else ''}"
+        )
+    yield (
+        f"rows named: {found.rows:,} ({found.loosely:,} not by the exact text; texts of several "
+        f"rows: {found.shared:,}); rows verified without a path: {found.pathless:,}"
+    )
 
 
 def _agreed(known: Known) -> str:

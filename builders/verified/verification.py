@@ -110,7 +110,7 @@ def validate(
     question: Question, graph: KnowledgeGraph, proposal: Proposal
 ) -> tuple[NoiseType, str]:
     """Noise type and explanation of a proposal, after checking what it claims against the graph."""
-    if proposal.noise_type != "none":
+    if proposal.settled or proposal.noise_type != "none":
         return proposal.noise_type, proposal.explanation
     if not proposal.path:
         return "missing_evidence", "No path was found in what the gold passages state."

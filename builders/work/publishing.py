@@ -12,7 +12,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, WORK
+from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
 from safe_stepwise.store.parsing import read_record
 
 Record = Mapping[str, Any]
@@ -102,7 +102,7 @@ def building(
     records that lack what ``kind`` has, and for a full disk, with what is ``done``.
     """
     hidden = (WORK, *(_old(output / name).name for name in datasets))
-    with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED)):
+    with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
             check_version(output / name, version, kind)

@@ -1,4 +1,7 @@
-"""Labels that others published: looked up to score with, never to label."""
+"""Labels that others published, by id: looked up to score with, never to label.
+
+Their lists of bare questions are a teacher's (`builders.verified.teachers.published`).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +10,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.agreement import SOUND
 from safe_stepwise.store.parsing import parse_json
+
+PUBLISHED = "published"
+"""The kind of teacher whose spec names lists of questions, ``published:FILE[,FILE]``."""
 
 
 def read_published(path: Path) -> dict[str, bool]:

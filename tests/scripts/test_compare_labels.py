@@ -15,6 +15,7 @@ from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.teachers.published import known_lists
 from cards.cards import CARDS
 from evaluators.labels.published import comparison, kept_back
 from safe_stepwise.errors import UserError
@@ -324,3 +325,58 @@ def test_halves_are_scored_apart_and_one_is_kept_back(
     assert listed
     assert not any(kept_back(id_) for id_ in listed)
     assert any(map(kept_back, truths))
+
+
+# Two builds
+
+
+def test_two_builds_side_by_side(
+    built: Path, tmp_path: Path, truths: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The build against one of the same rows, and more, by a list of what is true."""
+    rows = [question for question, _ in generate(parse_spec(SPEC), split="validation")]
+    noise = [question.question for question in rows if noisy(truths[question.id])]
+    file = tmp_path / "a_wrong.txt"
+    file.write_text("\n".join(noise), encoding="utf-8")
+    other, out = tmp_path / "other", tmp_path / "compared.json"
+    plan = Build("synthetic", SPEC, "validation", other, known_lists([file]))
+    build(plan, CARDS)
+    build(replace(plan, split="train", limit=7), CARDS)
+    compare_labels.main([str(built), str(other / "safe-noise-labels"), "--output", str(out)])
+    printed = capsys.readouterr().out
+    assert f"- first: {built} (annotations)" in printed
+    assert "(published:a_wrong.txt)" in printed
+    found = json.loads(out.read_bytes())
+    train, validation = found["parts"]
+    assert (train["both"], train["only_other"]) == (0, 7)
+    assert (validation["both"], validation["only_one"], validation["only_other"]) == (80, 0, 0)
+    assert validation["noise_other"] <= len(noise)
+    assert validation["precision"] >= 0.9
+    assert validation["recall"] >= 0.9
+    assert found["all"]["kappa"] == validation["kappa"] > 0.8
+    assert "| synthetic | train | 0 | 0 | 7 | 0 |" in printed
+    compare_labels.main([str(built), str(built)])
+    assert "| all |  | 80 | 0 | 0 | 0 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["{one}"], "name two builds to compare, and no more"),
+        (["{one}", "{one}", "{one}"], "name two builds to compare, and no more"),
+        (["{one}", "{one}", "--halves"], "--halves: of no use to two builds"),
+        (["{one}", "{one}", "--min-confidence", "0.5"], "--min-confidence: of no use"),
+        (["{one}", "{none}"], "none: no safe-noise-labels in it; give the --output of"),
+        (["{one}", "{one}/safe-verified-multihop"], "has no column noise_type"),
+        (["--output", "x.json", "--data", "{none}"], "--output is of two builds"),
+    ],
+)
+def test_what_two_builds_have_no_use_for(
+    built: Path, tmp_path: Path, options: list[str], says: str
+) -> None:
+    places = {"one": built, "none": tmp_path / "none"}
+    named = [option.format(**places) for option in options]
+    with pytest.raises(UserError) as caught:
+        compare_labels.main(named)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)

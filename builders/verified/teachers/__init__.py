@@ -18,13 +18,15 @@ class Proposal:
     ``path`` holds triples in reasoning order (of a comparison: branch after branch). ``noise_type``
     is ``"none"`` when the teacher claims the path answers the question, ``"unparsed"`` when it
     could not judge, else the noise it saw; ``explanation`` is one sentence. ``confidence``
-    (0-1) says how sure the teacher is of that; None if it does not say.
+    (0-1) says how sure the teacher is of that; None if it does not say. What is ``settled`` stands
+    whatever the graph says: the label is another's.
     """
 
     path: tuple[Triple, ...]
     noise_type: NoiseType
     explanation: str
     confidence: float | None = 1.0
+    settled: bool = False
 
 
 class Teachers(Annotator, Protocol):

@@ -6,11 +6,13 @@ from pathlib import Path
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
+from builders.verified.teachers.published import PublishedTeachers, known_lists
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import default_cache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import KINDS, Opener, open_engine
+from safe_stepwise.store.published import PUBLISHED
 from safe_stepwise.store.tables import table
 
 ANNOTATIONS = "annotations"
@@ -24,14 +26,18 @@ def known_teacher(
     *,
     allowance: Allowance = AS_PROMPTED,
     where: str = "--teacher",
+    lists: Path | None = None,
 ) -> Teachers:
-    """What makes the teachers of a spec: ``annotations``, or a model behind the cache of replies.
+    """What makes the teachers of a spec: ``annotations``, lists, a model behind a cache of replies.
 
-    ``timeout`` is that of `Opener`, ``allowance`` of `LLMTeachers`. Raises ``UserError``, which
+    ``timeout`` is that of `Opener`, ``allowance`` of `LLMTeachers`, ``lists`` the folder of lists that
+    a spec names; None where none can be named, as they write no steps. Raises ``UserError``, which
     begins with ``where``, for a spec that can't be read.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
+    if spec.partition(":")[0] == PUBLISHED:
+        return _known_lists(spec, where, lists)
     if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
         raise UserError(f"{where} {spec!r} is not known; did you mean {ANNOTATIONS}?")
     try:
@@ -41,6 +47,21 @@ def known_teacher(
         other = "" if names_one else f"; or use {ANNOTATIONS}, which needs no model"
         raise UserError(f"{where}: {error}{other}") from None
     return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)
+
+
+def _known_lists(spec: str, where: str, folder: Path | None) -> PublishedTeachers:
+    if folder is None:
+        raise UserError(
+            f"{where} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a "
+            "model"
+        )
+    files = spec.partition(":")[2].split(",")
+    if not all(files):
+        raise UserError(f"{where} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")
+    try:
+        return known_lists([folder / file for file in files])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def client_of(asker: object) -> Client | None:

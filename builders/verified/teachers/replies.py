@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from safe_stepwise.records import NOISE_TYPES, NoiseType, Triple
+from safe_stepwise.records import TEACHER_TYPES, NoiseType, Triple
 from safe_stepwise.store.replies import LONGEST, TOO_LONG, ReplyError, read_reply
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
@@ -93,7 +93,7 @@ def read_path(text: str, data: str = "") -> Path:
         raise UnreadableReply("two different verdicts")
     given = whole["verdict"]
     verdict = re.sub("[ -]", "_", given.strip().lower()) if isinstance(given, str) else ""
-    if verdict not in NOISE_TYPES or verdict == "unparsed":
+    if verdict not in TEACHER_TYPES:
         raise UnreadableReply(f"unknown verdict {one_line(str(given))[:60]!r}")
     steps = whole.get("path") or []
     if not isinstance(steps, list):

@@ -16,7 +16,8 @@ from builders.verified.teachers.replies import (
     read_path,
     read_triples,
 )
-from safe_stepwise.records import NOISE_TYPES, Triple
+from safe_stepwise import prompts
+from safe_stepwise.records import TEACHER_TYPES, Triple
 from tests.counting import calls
 
 ORU = Triple("Oru", "country", "Marn", None, 0)
@@ -147,7 +148,12 @@ def test_paths(text: str, steps: tuple[object, ...]) -> None:
     assert path.verdict == "none"
 
 
-@pytest.mark.parametrize("verdict", [n for n in NOISE_TYPES if n != "unparsed"])
+def test_a_model_is_asked_for_what_a_teacher_may_say() -> None:
+    schema = json.loads(prompts.load("verification/path").schema.text)
+    assert tuple(schema["properties"]["verdict"]["enum"]) == TEACHER_TYPES
+
+
+@pytest.mark.parametrize("verdict", TEACHER_TYPES)
 def test_every_verdict(verdict: str) -> None:
     written = verdict.replace("_", " ").title()
     assert read_path(json.dumps({"path": [], "verdict": written})).verdict == verdict
@@ -161,6 +167,7 @@ def test_every_verdict(verdict: str) -> None:
         ('{"path": [1], "verdict": "no', "broken"),
         ('{"path": [1]}', "broken"),
         ('{"path": [1], "verdict": "unparsed"}', "unknown verdict"),
+        ('{"path": [1], "verdict": "unspecified"}', "unknown verdict"),
         ('{"path": [1], "verdict": "nonesuch"}', "unknown verdict 'nonesuch'"),
         ('{"path": [1], "verdict": null}', "unknown verdict"),
         ('{"path": "1, 2", "verdict": "none"}', "no list"),

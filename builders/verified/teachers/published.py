@@ -1,0 +1,128 @@
+"""The teacher that takes the SAFE authors' word: their published lists of unverifiable questions.
+
+Theirs is whether a row is noise. What they do not publish (type, path, explanation) is what the
+`annotations` say, as far as those agree; else the type is ``unspecified``, and the explanation
+tells whose label it is. A row that they call sound and annotations doubt has no path.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from builders.verified.question_lists import Index, QuestionList, read_list
+from builders.verified.teachers import Proposal
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import validate, without_loops
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.records import NoiseType, Question, canonical_json
+from safe_stepwise.store.agreement import SOUND
+from safe_stepwise.store.published import PUBLISHED
+
+
+@dataclass(frozen=True)
+class PublishedTeachers:
+    """Makes the teacher of each question, from the lists in ``files``; picklable.
+
+    ``digests`` are the SHA-256 of the lists as they were first read. See `known_lists`.
+    """
+
+    files: tuple[Path, ...]
+    digests: tuple[str, ...]
+
+    simulated = False
+    own_processes = True
+
+    @property
+    def name(self) -> str:
+        """Lands in the ``teacher`` column: the lists by their files' names, without folders."""
+        return f"{PUBLISHED}:{','.join(file.name for file in self.files)}"
+
+    @property
+    def identity(self) -> str:
+        """The name, which explanations tell, and the lists' digests."""
+        return canonical_json([self.name, self.digests])
+
+    def __call__(self) -> "PublishedTeacher":
+        return PublishedTeacher(self.name, _index(self))
+
+    def check(self) -> None:
+        """Raise ``UserError`` if a list is gone or is not what it was when it was first read."""
+        _index(self)
+
+    @staticmethod
+    def close() -> None:
+        """Nothing to free."""
+
+    @staticmethod
+    def progress() -> str:
+        """No requests."""
+        return ""
+
+
+def known_lists(files: Sequence[Path]) -> PublishedTeachers:
+    """The teachers of some lists; ``UserError`` for a file that is no list of questions."""
+    return PublishedTeachers(tuple(files), tuple(read_list(file).sha256 for file in files))
+
+
+def lists_of(teachers: object) -> tuple[QuestionList, ...]:
+    """The lists that label a build's rows, none if another teacher does.
+
+    Raises ``UserError`` for a list that is gone, or is not what it was when it was first read.
+    """
+    return _read(teachers) if isinstance(teachers, PublishedTeachers) else ()
+
+
+@functools.lru_cache(maxsize=8)
+def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
+    lists = tuple(map(read_list, teachers.files))
+    for file, one, digest in zip(teachers.files, lists, teachers.digests, strict=True):
+        if one.sha256 != digest:
+            raise UserError(f"{file}: was changed since it was first read; run the command again")
+    return lists
+
+
+@functools.lru_cache(maxsize=8)
+def _index(teachers: PublishedTeachers) -> Index:
+    """What the lists name; made once a process."""
+    return Index(_read(teachers))
+
+
+class PublishedTeacher(AnnotationsTeacher):
+    """The annotations' teacher, overruled by the lists."""
+
+    def __init__(self, name: str, index: Index) -> None:
+        super().__init__()
+        self.name = name
+        self._index = index
+
+    async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
+        """What the lists say, told by the annotations where these agree."""
+        ours = await super().propose(question, graph)
+        ours = replace(ours, path=without_loops(ours.path, question))
+        type_, why = validate(question, graph, ours)
+        ours = replace(ours, noise_type=type_, explanation=why, settled=True)
+        is_noise = self._index.find(question.question) is not None
+        if type_ != "unparsed" and is_noise == (type_ not in SOUND):
+            return ours
+        return self._overruled(ours, is_noise)
+
+    def _overruled(self, ours: Proposal, is_noise: bool) -> Proposal:
+        """Their label alone: nobody said how sure it is, and no path that was found bears it."""
+        found = "sound" if ours.noise_type == "none" else ours.noise_type
+        by_us = f"by the annotations it is {found}"
+        if ours.noise_type == "unparsed":
+            by_us = "the annotations could not judge it"
+        label, whence = _THEIRS[is_noise]
+        told = f"{whence} ({self.name.partition(':')[2]}); {by_us}: {ours.explanation}"
+        return Proposal((), label, told, None, settled=True)
+
+
+_THEIRS: dict[bool, tuple[NoiseType, str]] = {
+    True: (
+        "unspecified",
+        "Unverifiable by the SAFE authors' published list, without a reason",
+    ),
+    False: ("none", "Sound, as the SAFE authors' published list does not name it"),
+}

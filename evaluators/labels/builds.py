@@ -1,0 +1,242 @@
+"""The noise labels of two builds, row by row: how far they agree, and how their types go together.
+
+The first is scored, the second is what it is scored against. Rows are the same by benchmark, split,
+id and the text of the question. What one of them did not judge has no label to agree on.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluators.comparison.significance import cohens_kappa
+from evaluators.comparison.tables import NOTHING, escaped, markdown
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.agreement import SOUND, Score
+from safe_stepwise.store.files import named_by_user, write_lines
+from safe_stepwise.store.layout import dataset_folder, parquet_files
+from safe_stepwise.store.names import NOISE_LABELS
+from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.terminal import printable
+
+_COLUMNS = ("id", "question_sha256", "noise_type", "teacher")
+_UNJUDGED = "unparsed"
+Place = tuple[str, str]
+"""A benchmark and a split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row's label: its question by its SHA-256, what was found, by whom."""
+
+    question: str
+    noise_type: str
+    teacher: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The labels of a build, by place and id."""
+
+    folder: Path
+    rows: Mapping[Place, Mapping[str, Found]]
+
+    @property
+    def teachers(self) -> list[str]:
+        """Who labelled any of its rows."""
+        return sorted({row.teacher for rows in self.rows.values() for row in rows.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Two builds on a benchmark's split, or on all (where both names are empty).
+
+    Of the rows that both ``judged``, ``noise`` counts those that the first, the second and both
+    call unverifiable. ``agreement`` (their share with one verdict), ``kappa`` (Cohen's),
+    ``precision``, ``recall`` and ``f1`` (of the first's *unverifiable* against the second's) are
+    None where they are not defined.
+    """
+
+    benchmark: str
+    split: str
+    both: int
+    only_one: int
+    only_other: int
+    other_question: int
+    """Rows of one id whose questions differ: in none of the other counts."""
+    judged: int
+    noise_one: int
+    noise_other: int
+    noise_both: int
+    agreement: float | None
+    kappa: float | None
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    types: Mapping[str, Mapping[str, int]]
+    """Rows of ``both`` by the first's noise type, then the second's."""
+
+
+def read_labels(folder: Path) -> Built:
+    """The noise labels in a folder that `build_verified` or `regenerate` wrote.
+
+    Raises ``UserError`` where there are none.
+    """
+    dataset = dataset_folder(folder, NOISE_LABELS)
+    files = parquet_files(dataset, "*") if dataset else []
+    if not files:
+        raise UserError(
+            f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate"
+        )
+    rows: dict[Place, dict[str, Found]] = {}
+    for file in files:
+        of = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
+        for id_, found in read_rows(file, _label, _COLUMNS):
+            of.setdefault(id_, found)
+    return Built(folder, rows)
+
+
+def _label(row: Mapping[str, Any]) -> tuple[str, Found]:
+    number = shaped(row["noise_type"], int, "noise_type")
+    if not 0 <= number < len(NOISE_TYPES):
+        raise ValueError(f"noise_type {number} is none of {len(NOISE_TYPES)}")
+    id_, question, teacher = (
+        shaped(row[name], str, name) for name in ("id", "question_sha256", "teacher")
+    )
+    return id_, Found(question, NOISE_TYPES[number], teacher)
+
+
+def compared(one: Built, other: Built) -> list[Part]:
+    """The two on each benchmark's split that either has, then on all of them.
+
+    Raises ``UserError`` for builds without a row in common.
+    """
+    places = sorted({*one.rows, *other.rows})
+    pairs = {place: _pairs(one.rows.get(place, {}), other.rows.get(place, {})) for place in places}
+    if not any(a and b for rows in pairs.values() for a, b in rows):
+        raise UserError(
+            f"{one.folder} and {other.folder}: no benchmark, split and id is in both: builds of "
+            "other rows?"
+        )
+    parts = [_part(*place, rows) for place, rows in pairs.items()]
+    return [*parts, _part("", "", [pair for rows in pairs.values() for pair in rows])]
+
+
+_Pair = tuple[Found | None, Found | None]
+
+
+def _pairs(one: Mapping[str, Found], other: Mapping[str, Found]) -> list[_Pair]:
+    return [(one.get(id_), other.get(id_)) for id_ in dict.fromkeys((*one, *other))]
+
+
+def _part(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Part:
+    types, counts = Counter[tuple[str, str]](), Counter[str]()
+    for one, other in pairs:
+        if one is None or other is None:
+            counts["only_other" if one is None else "only_one"] += 1
+        elif one.question != other.question:
+            counts["other_question"] += 1
+        else:
+            types[one.noise_type, other.noise_type] += 1
+    return Part(
+        benchmark,
+        split,
+        both=types.total(),
+        **{name: counts[name] for name in ("only_one", "only_other", "other_question")},
+        **_agreement(types),
+        types={
+            name: {b: types[name, b] for b in NOISE_TYPES if types[name, b]}
+            for name in NOISE_TYPES
+            if any(types[name, b] for b in NOISE_TYPES)
+        },
+    )
+
+
+def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """What a `Part` says of the rows that both judged."""
+    verdicts = Counter[tuple[bool, bool]]()
+    for (one, other), rows in types.items():
+        if _UNJUDGED not in (one, other):
+            verdicts[one not in SOUND, other not in SOUND] += rows
+    judged, both = verdicts.total(), verdicts[True, True]
+    score = Score("", both, both + verdicts[False, True], both + verdicts[True, False])
+    kappa = cohens_kappa([(str(a), str(b)) for a, b in verdicts.elements()])
+    return {
+        "judged": judged,
+        "noise_one": score.found,
+        "noise_other": score.true,
+        "noise_both": both,
+        "agreement": round((both + verdicts[False, False]) / judged, 4) if judged else None,
+        "kappa": None if kappa is None else round(kappa, 4),
+        "precision": round(score.precision, 4) if score.found else None,
+        "recall": round(score.recall, 4) if score.true else None,
+        "f1": round(score.f1, 4) if score.true or score.found else None,
+    }
+
+
+_ROWS = ("benchmark", "split", "in both", "only in the first", "only in the second", "other text")
+_SCORES = ("agreement", "kappa", "precision", "recall", "f1")
+
+
+def told(one: Built, other: Built, parts: Sequence[Part]) -> str:
+    """The comparison as Markdown."""
+    rows = [(*_place(p), p.both, p.only_one, p.only_other, p.other_question) for p in parts]
+    heads = ("benchmark", "split", "judged by both", "noise: first", "second", "both")
+    scores = [
+        (
+            *(*_place(p), p.judged, p.noise_one, p.noise_other, p.noise_both),
+            *(_number(getattr(p, name)) for name in _SCORES),
+        )
+        for p in parts
+    ]
+    return "\n\n".join(
+        [
+            "# Noise labels of two builds",
+            f"- first: {_who(one)}\n- second: {_who(other)}",
+            markdown([_ROWS, *rows]),
+            "Precision, recall and F1 are those of the first's *unverifiable* against the second's;"
+            " kappa is Cohen's. Rows that one of them did not judge are in the last tables alone.",
+            markdown([(*heads, *_SCORES), *scores]),
+            *_crossed(parts),
+        ]
+    )
+
+
+def _who(build: Built) -> str:
+    return escaped(printable(f"{build.folder} ({', '.join(build.teachers)})"))
+
+
+def _place(part: Part) -> tuple[str, str]:
+    return (part.benchmark, part.split) if part.benchmark else ("all", "")
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.3f}"
+
+
+def _crossed(parts: Sequence[Part]) -> Iterator[str]:
+    """Noise types against each other: rows the first's, columns the second's."""
+    for part in parts:
+        if not part.both:
+            continue
+        columns = [n for n in NOISE_TYPES if any(n in row for row in part.types.values())]
+        lines = [(one, *(row.get(n, 0) for n in columns)) for one, row in part.types.items()]
+        yield f"## Noise types: {' '.join(_place(part)).strip()}"
+        yield markdown([("first, by the second's", *columns), *lines])
+
+
+def write(one: Built, other: Built, parts: Sequence[Part], path: Path) -> None:
+    """Write the comparison as JSON; ``UserError`` for a file that can't be written."""
+    *those, every = map(asdict, parts)
+    builds = {
+        name: {"folder": str(build.folder), "teachers": build.teachers}
+        for name, build in (("first", one), ("second", other))
+    }
+    text = json.dumps({**builds, "parts": those, "all": every}, indent=2, ensure_ascii=False)
+    with named_by_user(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_lines(path, [text])

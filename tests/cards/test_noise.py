@@ -1,0 +1,136 @@
+"""What cards say of noise: its ratio beside the papers', rows of it, labels by published lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cards import cards
+from cards.noise import FULL, examples, ratios
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.published_tables import noise_ratios
+from tests.cards.test_cards import AGREEMENT, INFO, MAKERS, statistics
+
+LISTED = {
+    "lists": [
+        {"name": "a|b_wrong.txt", "digest": "ef" * 32, "entries": 1_200, "repeated": 1,
+         "matched": 13, "unmatched": 1_186},
+    ],
+    "rows": 15, "loosely": 2, "shared": 3, "pathless": 7,
+}  # fmt: skip
+
+
+def example(type_: str, number: int = 1, **changes: str) -> dict[str, Any]:
+    told = {"question": f"Who is {type_} {number}?", "answer": "Ana", "explanation": "No sentence."}
+    return {"id": f"{type_}{number}", "noise_type": type_, **told, **changes}
+
+
+def test_every_noise_type_has_a_meaning() -> None:
+    assert list(cards.MEANINGS) == list(NOISE_TYPES)
+
+
+# Ratios
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_ratio_stands_beside_the_printed_one(make: Any) -> None:
+    """Of 100 rows 94 were judged, 13 of them noise; what could not be read or judged is no row."""
+    text = make([statistics()], INFO)
+    printed = "19,902 | 2,149 | 10.80% | SAFE v1, Table 2 and SAFE v2, Table 1 |"
+    assert f"| musique | train | 94 | 13 | 13.83% | {printed}" in text
+    assert "*Published* is what the SAFE papers print" in text
+    other = "19,902 of the 19,938 questions of musique train. The papers do not say which"
+    assert f"The published counts are not those of the full splits: {other}" in text
+
+
+def test_counts_that_are_those_of_the_split_need_no_word() -> None:
+    text = cards.verified_multihop([statistics("hotpotqa")], INFO)
+    assert "| 90,447 | 2,376 | 2.63% |" in text
+    assert "full splits" not in text
+    made = [statistics("hotpotqa", "validation"), statistics("2wikimultihopqa", "validation"),
+            statistics(split="validation")]  # fmt: skip
+    text = cards.verified_multihop(made, INFO)
+    told = "7,345 of the 7,405 questions of hotpotqa validation; 2,412 of the 2,417 questions of"
+    assert f"full splits: {told} musique validation. The" in text
+
+
+def test_full_splits_are_those_that_the_papers_fall_short_of() -> None:
+    printed = {(n.benchmark, n.split): n.questions for n in noise_ratios()}
+    assert all(printed[place] < full for place, full in FULL.items())
+    assert {n.paper for n in noise_ratios()} == {"v1", "v2"}
+
+
+def test_made_up_questions_have_no_printed_ratio() -> None:
+    text = cards.verified_multihop([statistics("synthetic")], INFO)
+    assert "| synthetic | train | 94 | 13 | 13.83% | - | - | - | - |" in text
+    assert "Published" not in text
+    (nothing,) = ratios([statistics(rejected=97, rows=100, verified=0, unverifiable={})])
+    assert nothing.percent is None
+    empty = statistics("synthetic", rows=6, rejected=3, unparsed=3, verified=0, unverifiable={})
+    assert "| synthetic | train | 0 | 0 | - | - |" in cards.verified_multihop([empty], INFO)
+
+
+# Rows of noise
+
+
+def test_rows_are_of_many_types_and_builds() -> None:
+    one = statistics(examples=[example("missing_evidence"), example("wrong_answer")])
+    two = statistics(
+        "hotpotqa", examples=[example("missing_evidence", 2), example("wrong_answer", 2)]
+    )
+    three = statistics("2wikimultihopqa", examples=[example("unspecified", 3)])
+    found = [(e["benchmark"], e["id"]) for e in examples([one, two, three])]
+    assert found == [
+        ("musique", "missing_evidence1"),
+        ("hotpotqa", "wrong_answer2"),
+        ("2wikimultihopqa", "unspecified3"),
+    ]
+    alone = [example("missing_evidence", n) for n in range(5)]
+    assert examples([statistics(examples=alone), statistics("hotpotqa")]) == [
+        {"benchmark": "musique", "split": "train", **row} for row in alone[:3]
+    ]
+    assert examples([statistics()]) == []
+
+
+def test_rows_cannot_break_the_card() -> None:
+    evil = example(
+        "wrong_answer", question="a|b\n# <b>[x](http://y)", answer="`c`", explanation="*d*"
+    )
+    text = cards.verified_multihop([statistics(examples=[evil])], INFO)
+    row = "| musique train | a\\|b # &lt;b>\\[x\\](http://y) | 'c' | `wrong_answer` | \\*d\\* |"
+    assert row in text.splitlines()
+    assert "Rows of noise" not in cards.verified_multihop([statistics()], INFO)
+
+
+# Labels by published lists
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_labels_by_lists_are_told(make: Any) -> None:
+    by_list = statistics(
+        teacher="published:a|b_wrong.txt", listed=LISTED, unverifiable={"unspecified": 13}
+    )
+    text = make([by_list, statistics("hotpotqa")], INFO)
+    section = text.split("## Labels by published lists")[1].split("\n## ")[0]
+    assert "Whether a row of musique train is noise is others' word" in section
+    digest = "ef" * 32
+    assert f"| musique | train | a\\|b_wrong.txt | `{digest}` | 1,200 | 1 | 13 | 1,186 |" in section
+    assert "| musique | train | 15 | 2 | 3 | 13 | 7 |" in section
+    assert "No published labels were given for hotpotqa train:" in text
+    assert "`unspecified` | noise by a published list" in text
+    limits = text.split("## Limitations")[1]
+    assert "Labels by published lists are the SAFE authors'" in limits
+    assert "Labels by published lists stand as they are." in text
+    alone = make([by_list], INFO)
+    assert "Agreement with known labels" not in alone
+    assert "`annotations` uses no model" not in alone
+    assert "published lists" not in make([statistics()], INFO)
+
+
+def test_scored_by_the_same_hands_and_said() -> None:
+    known = {"by": "theirs.jsonl", "digest": "ef" * 32, "agreement": AGREEMENT}
+    text = cards.verified_multihop([statistics(listed=LISTED, known=known)], INFO)
+    assert "Labels of musique train are by published lists: that they agree" in text
+    plain = cards.verified_multihop([statistics(known=known)], INFO)
+    assert "are by published lists" not in plain
