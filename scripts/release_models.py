@@ -10,7 +10,7 @@ from evaluators.run.options import Options
 from releases.manifest import OWN_ADAPTER, AdapterEntry, EvaluationEntry, Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.files import remove_folder, write_atomically
 from safe_stepwise.store.names import (
     ADAPTER,
     DATASETS,
@@ -110,9 +110,11 @@ def _evaluation(
     def played(spec: str) -> str:
         return spec.replace(OWN_ADAPTER, adapter)
 
+    remove_folder(output / REPORT / REPORT)  # where tables went once
     options = Options(
         questions=str(output / DATASETS),
         output=output / REPORT,
+        report=output / REPORT,
         method=entry.methods,
         generator=(played(entry.generator),),
         verifier=(played(entry.verifier),),
