@@ -7,6 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
+from safe_stepwise.store.names import marked
+
 _TEMPLATES = Path(__file__).parent / "templates"
 _ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
@@ -33,6 +35,7 @@ def _environment() -> Environment:
         autoescape=False,  # Markdown, where `cell` does the escaping
     )
     environment.filters["cell"] = cell
+    environment.filters["marked"] = marked
     # The plus has what is undefined say its name.
     environment.filters["number"] = lambda value, form=",": f"{+value:{form}}"
     return environment

@@ -10,7 +10,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -33,6 +33,8 @@ from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
+DROP_GOLD, CORPUS = "drop_gold", "corpus"
+"""Conditions: a gold passage is taken away; which passages are searched."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")
@@ -58,6 +60,8 @@ class Outcome:
     """Whether an engine without a model took part, the judge included."""
     judge: str = ""
     """Why the judge said so."""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """What else sets its system apart, plain values by name; most have none."""
 
     def __post_init__(self) -> None:
         if self.verdict not in (None, *get_args(Verdict)):
@@ -84,6 +88,8 @@ class QuestionRecord:
     question: str
     references: tuple[str, ...]
     passages: tuple[Passage, ...]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `asked_under` that it was asked under."""
 
     def to_json(self) -> str:
         """The question as one line, without the newline."""
@@ -97,6 +103,27 @@ class QuestionRecord:
         references = tuple(content["references"])
         found = cls(**{**content, "references": references, "passages": passages})
         return shaped(found, cls, "the question")
+
+
+def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions that a run's ``settings`` put its systems under; none where all is whole.
+
+    >>> conditions_of({"drop_gold": True, "corpus": {"name": "pages.jsonl", "sha256": 8 * "01ab"}})
+    {'drop_gold': True, 'corpus': 'pages.jsonl@01ab01ab01ab'}
+    """
+    found: dict[str, Any] = {DROP_GOLD: True} if settings.get(DROP_GOLD) else {}
+    if corpus := settings.get(CORPUS):
+        found[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
+    return found
+
+
+def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions that change what is asked, and not only how.
+
+    >>> asked_under({"drop_gold": True, "corpus": "pages.jsonl@0123"})
+    {'drop_gold': True}
+    """
+    return {name: value for name, value in conditions.items() if name == DROP_GOLD}
 
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:

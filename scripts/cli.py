@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.engines.openai import TIMEOUT_S
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.secrets import credentials, keyless
 from safe_stepwise.store.terminal import guard_output, printable
 from safe_stepwise.store.waiting import leave
@@ -95,6 +95,12 @@ def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     return model
 
 
+def add_published(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``--published``."""
+    shown = "the papers' rows beside ours: v1 or v2 is the main table, v2:5 an ablation; repeatable"
+    parser.add_argument("--published", **NAMES, metavar="PAPER[:TABLE]", help=shown)
+
+
 def positive(text: str) -> int:
     """An option's whole number from 1 on (for argparse)."""
     number = int(text) if text.isascii() and text.isdigit() else 0
@@ -120,6 +126,24 @@ def seconds(text: str) -> float:
     if not number:
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return number
+
+
+def numbers(least: int) -> Callable[[str], list[int]]:
+    """An option's whole numbers, with commas between them (for argparse)."""
+
+    def parse(text: str) -> list[int]:
+        parts = [part.strip() for part in text.split(",")]
+        found = [int(part) for part in parts if part.isascii() and part.isdigit()]
+        if len(found) < len(parts) or min(found) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} on")
+        return sorted(set(found))
+
+    return parse
+
+
+def words(known: Sequence[str], what: str) -> Callable[[str], list[str]]:
+    """An option's words, of those known, with commas between them (for argparse)."""
+    return lambda text: [one_of(word.strip(), known, what) for word in text.split(",")]
 
 
 def _number(text: str, most: float, what: str) -> float:

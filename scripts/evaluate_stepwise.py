@@ -5,13 +5,13 @@
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_last_gold
-from evaluators.comparison import report
+from evaluators.comparison import published, report
 from evaluators.run.command import carry_out
 from evaluators.run.options import Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
@@ -26,7 +26,19 @@ from safe_stepwise.open import Opener
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
-from scripts.cli import COUNT, FILE, FOLDER, Parser, add_teacher_options, command, run, warn
+from scripts.cli import (
+    COUNT,
+    FILE,
+    FOLDER,
+    Parser,
+    add_published,
+    add_teacher_options,
+    command,
+    numbers,
+    run,
+    warn,
+    words,
+)
 from scripts.role_options import add_role_options, roles_of
 
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
@@ -49,13 +61,20 @@ def evaluated(options: Options) -> str:
     }
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
-    owned = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
+    owned = (
+        JOURNAL,
+        TRAJECTORIES,
+        QUESTIONS,
+        RESULTS,
+        *(report.FILES if options.report else [REPORT]),
+    )
+    printed = published.chosen(options.published)
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
         return carry_out(
             replace(plan, scoring=scoring),
-            lambda outcomes, folder: report.write(outcomes, folder, options.seed).results,
+            lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
             warn,
         )
 
@@ -84,24 +103,6 @@ def _questions(options: Options) -> Questions:
     return replace(found, questions=tuple(map(without_last_gold, found.questions)))
 
 
-def _numbers(least: int) -> Callable[[str], list[int]]:
-    """An option's whole numbers, with commas between them (for argparse)."""
-
-    def parse(text: str) -> list[int]:
-        parts = [part.strip() for part in text.split(",")]
-        found = [int(part) for part in parts if part.isascii() and part.isdigit()]
-        if len(found) < len(parts) or min(found) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} on")
-        return sorted(set(found))
-
-    return parse
-
-
-def _words(known: Sequence[str], what: str) -> Callable[[str], list[str]]:
-    """An option's word, one of those known (for argparse)."""
-    return lambda text: [one_of(text, known, what)]
-
-
 def _parser() -> Parser:
     parser = command("evaluate_stepwise", (__doc__ or "").partition("\n")[0])
     parser.argument_default = argparse.SUPPRESS  # the defaults are those of `Options`
@@ -111,7 +112,8 @@ def _parser() -> Parser:
     methods = f"{', '.join(METHODS)}; may be repeated"
     add("--method", action="append", required=True, metavar="M", help=methods)
     add("--generator", action="append", metavar="SPEC", help="writes the steps; may be repeated")
-    add("--verifier", action="append", metavar="SPEC", help="judges them, where the method has one")
+    judges = "judges them, where the method has one; may be repeated"
+    add("--verifier", action="append", metavar="SPEC", help=judges)
     add("--player", action="append", metavar="ROLE=SPEC", help="plays a method's other role")
     add("--judge", metavar="SPEC", help="says whether an answer means the reference (Acc)")
     chosen = parser.add_argument_group("which questions")
@@ -125,16 +127,17 @@ def _parser() -> Parser:
     how = parser.add_argument_group("how")
     add = how.add_argument
     K, N = DEFAULT.max_steps, DEFAULT.max_retries
-    add("--max-steps", type=_numbers(1), metavar="K[,K]", help=f"default {K}")
-    add("--max-retries", type=_numbers(0), metavar="N[,N]", help=f"default {N}")
-    rules = _words(("accept", "drop"), "--on-exhausted")
-    add("--on-exhausted", type=rules, metavar="RULE", help="accept or drop")
-    forms = _words(FEEDBACK_FORMS, "--feedback")
-    add("--feedback", type=forms, metavar="F", help=", ".join(FEEDBACK_FORMS))
+    add("--max-steps", action="extend", type=numbers(1), metavar="K[,K]", help=f"default {K}")
+    add("--max-retries", action="extend", type=numbers(0), metavar="N[,N]", help=f"default {N}")
+    rules = words(("accept", "drop"), "--on-exhausted")
+    add("--on-exhausted", action="extend", type=rules, metavar="R[,R]", help="accept, drop")
+    forms = words(FEEDBACK_FORMS, "--feedback")
+    add("--feedback", action="extend", type=forms, metavar="F[,F]", help=", ".join(FEEDBACK_FORMS))
     add("--option", action="append", metavar="NAME=VALUE[,VALUE]", help="another of a method's own")
     add("--judge-repeats", **COUNT, help="verdicts an answer (default 1)")
     add("--judge-all", action="store_true", help="also ask about exact matches")
     add("--seed", type=int, metavar="N", help="of the bootstrap, and of passages drawn (default 0)")
+    add_published(parser)
     add("--at-once", **COUNT, help=f"questions under way (default {AT_ONCE})")
     add_role_options(add_teacher_options(parser), ROLES)
     return parser

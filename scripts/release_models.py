@@ -14,6 +14,7 @@ from releases.evaluations import OPTIONS, OWN_ADAPTER, EvaluationEntry
 from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
+from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, QUESTIONS, REPORT, TRAJECTORIES
 from scripts.release_training import Training, own_training, trained, trainings_of, write_card
 
@@ -90,9 +91,11 @@ def _options(
     def played(spec: str) -> str:
         return spec.replace(OWN_ADAPTER, adapter)
 
+    remove_folder(home / REPORT / REPORT)  # where tables went once
     return {
         "questions": str(output / DATASETS),
         "output": home / REPORT,
+        "report": home / REPORT,
         "method": entry.methods,
         "generator": tuple(map(played, entry.generator)),
         "verifier": tuple(map(played, entry.verifier)),

@@ -6,6 +6,7 @@ from evaluators.comparison.scores import METRICS, Comparison, Row
 from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
 from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.records import ANSWERED, FAILED
+from safe_stepwise.store import published_tables
 from safe_stepwise.taxonomy import category
 
 _KINDS = ("prompt", "cached", "computed", "completion")
@@ -51,6 +52,18 @@ def cost_cells(row: Row) -> Iterable[list[object]]:
         each = [f"{n / count:.1f}" for n in tokens]
         calls_each = f"{calls / count:.2f}"
         yield [name, calls, calls_each, prompt, cached, computed, share, completion, *each]
+
+
+def published_table(papers: Iterable[str]) -> Table:
+    """The tokens that papers print; no row without papers."""
+    header = ("published", "role", "total", "cached", "computed", "cached share, %")
+    table: Table = [header]
+    for row in published_tables.tokens():
+        if row.paper in papers:
+            numbers = (row.total_millions, row.cached_millions, row.computed_millions)
+            of = f"SAFE {row.paper}, Table {row.table} (published)"
+            table.append([of, row.role, *(f"{n:.1f}M" for n in numbers), row.cached_percent])
+    return table
 
 
 def ending_table(comparison: Comparison) -> Table:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from evaluators.comparison.failures import EARLY
 from evaluators.comparison.scores import METRIC_NAMES, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
 from evaluators.comparison.tables import error_types, mark
@@ -16,8 +17,6 @@ _PALETTE = (
 )  # fmt: skip
 """Of methods, in the order of their registry."""
 _MARKERS = "osD^vP*X"
-_EARLY = 3
-"""The steps that the paper calls early (Figure 4)."""
 
 
 def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
@@ -44,13 +43,13 @@ def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> 
     def panel(axes: Any, row: Row) -> None:
         found = row.loop.error_positions
         total = sum(found.values())
-        early = sum(count for position, count in found.items() if position <= _EARLY)
+        early = sum(count for position, count in found.items() if position <= EARLY)
         last = max(found, default=1)
         axes.bar(range(1, last + 1), [found.get(n, 0) for n in range(1, last + 1)], color="#4477aa")
         axes.set_xticks(range(1, last + 1))
         axes.set_xlabel("step")
         axes.set_ylabel("steps at fault")
-        share = f"{100 * early / max(1, total):.1f}% in the first {_EARLY} steps"
+        share = f"{100 * early / max(1, total):.1f}% in the first {EARLY} steps"
         _title(axes, row, names, share)
 
     return _panels(panel, rows, (7.2, 2.9))

@@ -1,25 +1,39 @@
 """The tables of scores: the paper's main table (SAFE v1, Table 3), its margins and its tests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
+from evaluators.comparison.published import lines as published_lines
+from evaluators.comparison.published import spelled
 from evaluators.comparison.scores import METRIC_NAMES, METRICS, Comparison, Difference, Row
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import System, varying
+from evaluators.comparison.systems import System, names, varying
 from evaluators.comparison.tables import AVERAGE, NOTHING, Table, bounds, p_text, percent
+from safe_stepwise.store.published_tables import PublishedScore
 
 
-def score_table(comparison: Comparison) -> Table:
-    """EM, F1 and accuracy with their margins; under all but baselines what they gain."""
-    names = comparison.names
+def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
+    """EM, F1 and accuracy with their margins, and gains; a block for each who answers, then totals.
+
+    Published rows stand under ours of the same generator, or below all.
+    """
     table: Table = [(comparison.answering, "method", *_score_header(comparison))]
-    for row in comparison.rows:
-        scores = [_with_margin(e) for e in _scores(comparison, row)]
-        table.append([row.system.answering, names[row.system], *scores])
-        if not row.system.is_baseline:
-            name = f"Δ {names[row.system]} {over(comparison, row.system)}"
-            gains = [_with_margin(e, "+") for e in _gains(comparison, row)]
-            table.append([row.system.answering, name, *gains])
-    return table
+    beside = published_lines(published, comparison.benchmarks)
+    for answering, rows in groupby(comparison.rows, lambda row: row.system.answering):
+        table += [line for row in rows for line in _score_lines(comparison, row)]
+        same = beside.pop(spelled(answering), [])
+        table += [(answering, name, *cells) for _, name, cells in same]
+    table += [line for row in comparison.totals for line in _score_lines(comparison, row)]
+    return table + [(who, name, *cells) for found in beside.values() for who, name, cells in found]
+
+
+def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
+    """A system's line, and that of what it gains."""
+    system, name = row.system, comparison.names[row.system]
+    yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
+    if comparison.against(system):
+        gains = [_with_margin(e, "+") for e in _gains(comparison, row)]
+        yield [system.answering, f"Δ {name} {over(comparison, system)}", *gains]
 
 
 def interval_table(comparison: Comparison) -> Table:
@@ -27,7 +41,7 @@ def interval_table(comparison: Comparison) -> Table:
     names = comparison.names
     rows = (
         (row.system.answering, names[row.system], *map(_interval, _scores(comparison, row)))
-        for row in comparison.rows
+        for row in (*comparison.rows, *comparison.totals)
     )
     return [(comparison.answering, "method", *_score_header(comparison)), *rows]
 
@@ -52,7 +66,7 @@ def difference_table(comparison: Comparison) -> Table:
     return table
 
 
-def score_csv(comparison: Comparison) -> Table:
+def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
     """`score_table` for machines: values in percent, then intervals, then counts."""
     places = [*comparison.benchmarks, AVERAGE]
     columns = [f"{place}_{metric}" for place in places for metric in METRICS]
@@ -60,15 +74,23 @@ def score_csv(comparison: Comparison) -> Table:
     counted = ("questions", "scored", "unscored", "failed")
     counts = [f"{name}_{count}" for name in comparison.benchmarks for count in counted]
     table: Table = [(*comparison.columns, "row", *columns, *bounds, *counts)]
-    for row in comparison.rows:
+    for row, of in [
+        *((r, "") for r in comparison.rows),
+        *((r, "total ") for r in comparison.totals),
+    ]:
         estimates = _scores(comparison, row)
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]
-        table.append([*comparison.described(row), "score", *_values(estimates), *numbers])
-        if not row.system.is_baseline:
+        table.append([*comparison.described(row), f"{of}score", *_values(estimates), *numbers])
+        if comparison.against(row.system):
             gains = _gains(comparison, row)
-            name = f"delta {over(comparison, row.system)}"
+            name = f"{of}delta {over(comparison, row.system)}"
             table.append([*comparison.described(row), name, *_values(gains), *[""] * len(counts)])
+    for found in published_lines(published, comparison.benchmarks).values():
+        for who, name, shown in found:
+            known = [who, *[""] * (len(comparison.columns) - 2), "false"]
+            values = [cell.replace(NOTHING, "") for cell in shown]
+            table.append([*known, name, *values, *[""] * len([*bounds, *counts])])
     return table
 
 
@@ -83,7 +105,8 @@ def difference_csv(comparison: Comparison) -> Table:
         (*columns, *(f"than_{columns[n]}" for n in second), "benchmark", "metric", "pairs",
          "unpaired", "delta", "low", "high", "test", "p", "p_holm")
     ]  # fmt: skip
-    cells = {row.system: comparison.described(row) for row in comparison.rows}
+    rows = (*comparison.rows, *comparison.totals)
+    cells = {row.system: comparison.described(row) for row in rows}
     for d in comparison.differences:
         of = [*cells[d.first][:-1], "true" if d.simulated else "false"]
         other = [cells[d.second][n] for n in second]
@@ -93,19 +116,24 @@ def difference_csv(comparison: Comparison) -> Table:
 
 
 def over(comparison: Comparison, system: System) -> str:
-    """Which baseline each measure's gain is over, with its options where they are others."""
+    """What each measure's gain is over, with its options where they are others."""
     by_baseline: dict[str, list[str]] = {}
-    for metric in METRICS:
-        baseline = comparison.better_baseline(system, metric)
-        if baseline:
-            told = baseline.told(varying([baseline, system]))
-            name = ", ".join(filter(None, (baseline.title, told)))
-            by_baseline.setdefault(name, []).append(METRIC_NAMES[metric])
+    for metric, other in comparison.against(system).items():
+        if other:
+            by_baseline.setdefault(_against(other, system), []).append(METRIC_NAMES[metric])
     if not by_baseline:
         return "over no baseline"
     if len(by_baseline) == 1:
         return f"over {next(iter(by_baseline))}"
     return "over " + ", ".join(f"{b} ({', '.join(m)})" for b, m in by_baseline.items())
+
+
+def _against(other: System, system: System) -> str:
+    """What a system is set against, in words: by its given name, or by what is another there."""
+    if other.method == system.method:
+        return names([other, system])[other]
+    told = other.told(varying([other, system]))
+    return ", ".join(filter(None, (other.title, told)))
 
 
 def _score_header(comparison: Comparison) -> list[str]:
@@ -121,7 +149,7 @@ def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
 
 
 def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    better = {metric: comparison.better_baseline(row.system, metric) for metric in METRICS}
+    better = {metric: comparison.against(row.system).get(metric) for metric in METRICS}
     found = (
         comparison.difference(row.system, baseline, place, metric) if baseline else None
         for place in (*comparison.benchmarks, None)

@@ -1,12 +1,13 @@
 """The nouns of a comparison: what each system scored, and how much better one is than another."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import System, names, notable
-from evaluators.comparison.tables import mark
+from evaluators.comparison.systems import System, conditions_of, names, notable
 from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.store.names import marked
 
 Metric = Literal["exact_match", "f1", "accuracy"]
 METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
@@ -75,8 +76,13 @@ class Comparison:
     benchmarks: tuple[str, ...]
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...]
+    """Of systems, then of totals."""
     seed: int
     resamples: int
+    totals: tuple[Row, ...] = ()
+    """Means over all who answer, of what ran with each; none where one alone answers."""
+    references: Mapping[System, System] | None = None
+    """What each system is set against, if not the better baseline."""
 
     @property
     def simulated(self) -> bool:
@@ -87,7 +93,9 @@ class Comparison:
     def names(self) -> dict[System, str]:
         """What each system is called beside who answers; what is simulated says so."""
         known = names([row.system for row in self.rows])
-        return {row.system: known[row.system] + mark(row.simulated) for row in self.rows}
+        known |= names([row.system for row in self.totals])
+        rows = (*self.rows, *self.totals)
+        return {row.system: marked(known[row.system], row.simulated) for row in rows}
 
     @property
     def answering(self) -> str:
@@ -103,8 +111,9 @@ class Comparison:
     def described(self, row: Row) -> list[object]:
         """The cells of ``columns``."""
         players = [row.players.get(role, "") for role in self._roles]
-        options = [dict(row.system.options).get(name, "") for name in self._options]
-        return [*players, row.system.method, *options, "true" if row.simulated else "false"]
+        known = dict((*row.system.options, *row.system.conditions))
+        options = [_cell(known.get(name, "")) for name in self._options]
+        return [*players, row.system.method, *options, _cell(row.simulated)]
 
     @property
     def _roles(self) -> list[str]:
@@ -115,7 +124,8 @@ class Comparison:
     def _options(self) -> list[str]:
         systems = [row.system for row in self.rows]
         told = notable(systems)
-        return list(dict.fromkeys(n for s in systems for n, _ in s.options if n in told))
+        options = dict.fromkeys(n for s in systems for n, _ in s.options if n in told)
+        return [*options, *sorted(conditions_of(systems) - options.keys())]
 
     def difference(
         self, first: System, second: System, benchmark: str | None, metric: Metric
@@ -124,6 +134,15 @@ class Comparison:
         wanted = (first, second, benchmark, metric)
         known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
         return next((d for d, key in known if key == wanted), None)
+
+    def against(self, system: System) -> dict[Metric, System | None]:
+        """What a system's gain in each measure is over; nothing for who is set against nobody."""
+        if self.references is not None:
+            found = self.references.get(system)
+            return dict.fromkeys(METRICS, found) if found else {}
+        if system.is_baseline:
+            return {}
+        return {metric: self.better_baseline(system, metric) for metric in METRICS}
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
         """The baseline that is better on average: the one that ``system`` beats by less."""
@@ -134,3 +153,8 @@ class Comparison:
             if d.second.is_baseline
         ]
         return min(against, key=lambda d: d.estimate.value).second if against else None
+
+
+def _cell(value: object) -> object:
+    """As other languages write it."""
+    return str(value).lower() if isinstance(value, bool) else value

@@ -1,21 +1,26 @@
 """The systems that are compared: what each is, what it is called, and which are paired.
 
-A system is a method with its players and its options. Its name is the method's title, with what
-differs among the systems shown. A method that the registry does not know (somebody else's, or of a
-later version) goes by its name, and the first of its roles by the alphabet answers.
+A system is a method with its players, its options and the conditions that it ran under: evidence
+taken away, a corpus to search, the name that a joined run was given. Its name is the method's
+title, with what differs among the systems shown, and its conditions, of which most have none. A
+method that the registry does not know (somebody else's, or of a later version) goes by its name,
+and the first of its roles by the alphabet answers.
 
 Only systems with the same engine in the role that answers are paired. Of each other method, and of
-its own with other options or players, a system meets the ones that come closest: those that differ
-from it in the fewest options and players that both have. So a sweep over K and N pairs methods at
-equal K and N and neighbours that differ in one of them, and methods that never ran alike are paired
-whatever their options. All pairs would be many more, each of which costs the others power (Holm).
+its own with other options, players or conditions, a system meets the ones that come closest: those
+that differ from it in the fewest conditions, and options and players that both have. So a sweep
+over K and N pairs methods at equal K and N and neighbours that differ in one of them, and methods
+that never ran alike are paired whatever their options. All pairs would be many more, each of which
+costs the others power (Holm).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 from safe_stepwise.methods import METHODS
@@ -24,6 +29,10 @@ from safe_stepwise.records import canonical_json
 
 LETTERS = {"max_steps": "K", "max_retries": "N"}
 """The papers' names of options; they are told together."""
+EVERY = "Total average"
+"""Who answers in the mean over all who answer (SAFE v1, Table 3)."""
+VARIANT = "variant"
+"""The condition that is a name which somebody gave: it says by itself what else differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +44,17 @@ class System:
     """Roles and their engines' names, the role that answers first."""
     options: tuple[tuple[str, Any], ...]
     """Names and values, in the order of the method's own."""
+    conditions: tuple[tuple[str, Any], ...] = ()
+    """Names and values by the alphabet; what is not there is as in all other systems."""
 
     @classmethod
-    def of(cls, method: str, players: Mapping[str, str], options: Mapping[str, Any]) -> System:
+    def of(
+        cls,
+        method: str,
+        players: Mapping[str, str],
+        options: Mapping[str, Any],
+        conditions: Mapping[str, Any] = MappingProxyType({}),
+    ) -> System:
         """The system of an outcome's fields; ``TypeError`` or the like where they are no mappings.
 
         >>> System.of("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
@@ -49,6 +66,7 @@ class System:
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
             tuple((str(name), _hashable(options[name])) for name in names),
+            tuple((str(name), _hashable(conditions[name])) for name in sorted(conditions)),
         )
 
     @property
@@ -77,23 +95,55 @@ class System:
         return len(self.players) == 1
 
     @property
+    def variant(self) -> str:
+        """The name that its run was given, if any."""
+        return str(dict(self.conditions).get(VARIANT, ""))
+
+    def answered_by(self, who: str) -> System:
+        """The same with another in the role that answers."""
+        return replace(self, players=((self.players[0][0], who), *self.players[1:]))
+
+    @property
     def departures(self) -> set[str]:
         """The options at another value than the method's default."""
         defaults = _defaults(self.method)
         return {n for n, value in self.options if n not in defaults or defaults[n] != value}
 
     def told(self, names: Iterable[str]) -> str:
-        """Options in words.
+        """Options and conditions in words.
 
         >>> System("safe", (), (("max_steps", 5), ("feedback", "full"))).told(["max_steps"])
         'K=5'
+        >>> System("safe", (), (), (("drop_gold", True), ("variant", "b"))).told(["drop_gold"])
+        'drop_gold'
         """
         wanted = set(names)
-        return ", ".join(f"{LETTERS.get(n, n)}={value}" for n, value in self.options if n in wanted)
+        known = [(LETTERS.get(n, n), value) for n, value in self.options if n in wanted]
+        said = [f"{name}={value}" for name, value in known]
+        for name, value in self.conditions:
+            if name in wanted:
+                said.append(condition_text(name, value))
+        return ", ".join(said)
 
     def as_json(self) -> dict[str, Any]:
         """The system for a record."""
-        return {"method": self.method, "players": dict(self.players), "options": dict(self.options)}
+        return {
+            "method": self.method,
+            "players": dict(self.players),
+            "options": dict(self.options),
+            "conditions": dict(self.conditions),
+        }
+
+
+def condition_text(name: str, value: Any) -> str:
+    """A condition in words.
+
+    >>> condition_text("corpus", "pages.jsonl@0123"), condition_text("drop_gold", True)
+    ('corpus=pages.jsonl@0123', 'drop_gold')
+    """
+    if value is True:
+        return name
+    return str(value) if name == VARIANT else f"{name}={value}"
 
 
 def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
@@ -105,26 +155,45 @@ def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 
 
 def differing(systems: Iterable[System]) -> set[str]:
-    """The options of which systems have several values."""
+    """The options of which systems have several values, and conditions that not all share."""
+    found = list(systems)
+    return _differing_options(found) | _differing_conditions(found)
+
+
+def _differing_options(systems: Sequence[System]) -> set[str]:
     known = values_by_name(option for system in systems for option in system.options)
     return {name for name, values in known.items() if len(values) > 1}
 
 
+def _differing_conditions(systems: Sequence[System]) -> set[str]:
+    """To have none of a name is to differ from who has one."""
+    conditions = [dict(system.conditions) for system in systems]
+    known = {name for found in conditions for name in found}
+    return {name for name in known if len({found.get(name) for found in conditions}) > 1}
+
+
 def varying(systems: Iterable[System]) -> set[str]:
-    """The options that are part of systems' names: those that differ, K and N together."""
+    """What is part of systems' names beside conditions: options that differ, K and N together."""
     found = differing(systems)
     return found | (set(LETTERS) if found & set(LETTERS) else set())
 
 
 def notable(systems: Sequence[System]) -> set[str]:
-    """The options that are worth telling: K and N, what differs, and what is not the default."""
-    return set(LETTERS).union(differing(systems), *(system.departures for system in systems))
+    """What is worth telling: K and N, what differs, and what is not the default."""
+    return set(LETTERS).union(
+        differing(systems), conditions_of(systems), *(system.departures for system in systems)
+    )
+
+
+def conditions_of(systems: Iterable[System]) -> set[str]:
+    """The names of all conditions that any system ran under."""
+    return {name for system in systems for name, _ in system.conditions}
 
 
 def swept(systems: Sequence[System]) -> dict[str, str]:
     """Of each method with several options the one that its systems are lined up by: N, else K."""
     methods = dict.fromkeys(system.method for system in systems)
-    several = {m: differing(s for s in systems if s.method == m) for m in methods}
+    several = {m: _differing_options([s for s in systems if s.method == m]) for m in methods}
     return {
         method: known_first(found, ("max_retries", "max_steps"))[0]
         for method, found in several.items()
@@ -134,8 +203,12 @@ def swept(systems: Sequence[System]) -> dict[str, str]:
 
 def names(systems: Sequence[System]) -> dict[System, str]:
     """A name for each system beside who answers: its method, and what else sets it apart."""
-    wanted = varying(systems)
-    return {s: ", ".join(filter(None, (_named(s, systems), s.told(wanted)))) for s in systems}
+    wanted = varying(systems) | conditions_of(systems)
+    whole = {s: ", ".join(filter(None, (_named(s, systems), s.told(wanted)))) for s in systems}
+    given = {s: f"{s.title}, {s.variant}" for s in systems if s.variant}
+    times = Counter((s.answering, name) for s, name in given.items())
+    only = {s: name for s, name in given.items() if times[s.answering, name] == 1}
+    return whole | only
 
 
 def _named(system: System, systems: Sequence[System]) -> str:
@@ -155,7 +228,7 @@ def _named(system: System, systems: Sequence[System]) -> str:
 
 def common_options(systems: Sequence[System]) -> str:
     """In words the options that do not vary."""
-    wanted = notable(systems) - varying(systems)
+    wanted = notable(systems) - varying(systems) - conditions_of(systems)
     known = {name: s.told([name]) for s in systems for name, _ in s.options if name in wanted}
     return ", ".join(known.values())
 
@@ -178,16 +251,30 @@ def pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
     closest: dict[tuple[System, str], int] = {}
     for one, other in [*met, *((b, a) for a, b in met)]:
         key = one, other.method
-        closest[key] = min(closest.get(key, _apart(one, other)), _apart(one, other))
+        closest[key] = min(closest.get(key, apart(one, other)), apart(one, other))
     return [
         (b, a) if _rank(a) < _rank(b) else (a, b)
         for a, b in met
-        if _apart(a, b) in (closest[a, b.method], closest[b, a.method])
+        if apart(a, b) in (closest[a, b.method], closest[b, a.method])
     ]
 
 
-def _apart(one: System, other: System) -> int:
-    """How many of the options and players that both have differ."""
+def shared_by_all(systems: Sequence[System]) -> dict[System, list[System]]:
+    """Systems that ran with each of several who answer, by what they are apart from who that is.
+
+    None where one alone answers all.
+    """
+    answering = {system.answering for system in systems}
+    groups: dict[System, list[System]] = {}
+    for system in systems:
+        if system.players:
+            groups.setdefault(system.answered_by(EVERY), []).append(system)
+    whole = {s: found for s, found in groups.items() if len(found) == len(answering)}
+    return whole if len(answering) > 1 else {}
+
+
+def apart(one: System, other: System) -> int:
+    """How many conditions differ, and how many of the options and players that both have."""
     theirs = other.others
     players = sum(theirs.get(role, name) != name for role, name in one.others.items())
     return len(differing([one, other])) + players
@@ -196,7 +283,8 @@ def _apart(one: System, other: System) -> int:
 def _rank(system: System) -> tuple[Any, ...]:
     known = list(METHODS)
     place = known.index(system.method) if system.method in METHODS else len(known)
-    return place, system.method, _sortable(system.options), system.players
+    conditions = _sortable(system.conditions)
+    return place, system.method, _sortable(system.options), system.players, conditions
 
 
 def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str], ...]:

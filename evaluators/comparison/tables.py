@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evaluators.comparison.significance import Estimate
+from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE
 
 AVERAGE = "average"
@@ -69,12 +70,12 @@ def p_text(p: float) -> str:
 
 
 def mark(simulated: bool) -> str:
-    """What stands behind the name of anything simulated.
+    """What stands behind a title of anything simulated.
 
     >>> mark(True)
     ' (simulated)'
     """
-    return " (simulated)" if simulated else ""
+    return SIMULATED if simulated else ""
 
 
 def bounds(estimate: Estimate | None) -> list[str]:

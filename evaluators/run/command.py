@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.scores import METRICS
-from evaluators.comparison.systems import LETTERS, System
+from evaluators.comparison.systems import LETTERS, System, condition_text, values_by_name
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, evaluate
@@ -41,11 +41,16 @@ def carry_out(
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     _refuse_nothing(plan, outcomes)
     results = write(plan, runs)
-    compared = compare(outcomes, plan.output / REPORT)
+    compared = compare(outcomes, report_folder(plan))
     whole = {**results, "comparison": compared}
     text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(plan.output / RESULTS, f"{text}\n".encode())
     return summary(plan, results)
+
+
+def report_folder(plan: Evaluation) -> Path:
+    """Where tables and figures go."""
+    return plan.report or plan.output / REPORT
 
 
 def _earlier(plan: Evaluation) -> str:
@@ -83,6 +88,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
     lines = [table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
+    if under := [condition_text(name, value) for name, value in plan.conditions.items()]:
+        lines.append(f"all of them with {', '.join(under)}")
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
@@ -90,30 +97,35 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
         lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    names = (TRAJECTORIES, RESULTS, f"{REPORT}/{COMPARISON}")
-    files = [plan.output / name for name in names]
+    files = [plan.output / TRAJECTORIES, plan.output / RESULTS, report_folder(plan) / COMPARISON]
     lines += ["", *map(str, files), "", "to read the traces:"]
     return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
-    """The table of scores; options have a column where runs differ in them, K and N always."""
-    systems = [System.of(run["method"], run["players"], run["options"]) for run in runs]
-    options = [dict(system.options) for system in systems]
-    told = [
-        name
-        for name in dict.fromkeys(name for run in runs for name in run["options"])
-        if name in LETTERS or len({known.get(name) for known in options}) > 1
+    """The table of scores.
+
+    Options and the roles that do not answer have a column where runs differ in them, K and N
+    always.
+    """
+    systems = [
+        System.of(run["method"], run["players"], run["options"], run["conditions"]) for run in runs
     ]
+    several = values_by_name(item for system in systems for item in system.others.items())
+    roles = [role for role, names in several.items() if len(names) > 1]
+    options = values_by_name(item for run in runs for item in run["options"].items())
+    told = [name for name, values in options.items() if name in LETTERS or len(values) > 1]
     answering = {system.players[0][0] for system in systems}
     who = answering.pop() if len(answering) == 1 else "player"
-    header = (who, "method", *(LETTERS.get(name, name) for name in told))
+    header = (who, "method", *roles, *(LETTERS.get(name, name) for name in told))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
-    for run, system, known in zip(runs, systems, options, strict=True):
-        means, whole = run[AVERAGE], run[ALL]
+    for run, system in zip(runs, systems, strict=True):
+        means, whole, known = run[AVERAGE], run[ALL], dict(system.options)
         rows.append(
             (
-                *(system.answering, system.method, *(known.get(name, "-") for name in told)),
+                *(system.answering, system.method),
+                *(system.others.get(role, "-") for role in roles),
+                *(known.get(name, "-") for name in told),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],

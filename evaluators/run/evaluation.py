@@ -9,18 +9,24 @@ asks for it again.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaluators.outcomes import NO_LINE, Outcome, trajectory_of
+from evaluators.outcomes import (
+    CORPUS,
+    DROP_GOLD,
+    NO_LINE,
+    Outcome,
+    conditions_of,
+    trajectory_of,
+)
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, check, requests
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.running import AT_ONCE, run_questions
+from safe_stepwise.methods.running import AT_ONCE, answering, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
@@ -74,7 +80,7 @@ class Setting:
         options = self.options
         if corpus is not None and "search" in {field.name for field in fields(options)}:
             options = replace(options, search=corpus.search)
-        return partial(self.method.answer, clients=self.players, options=options)
+        return answering(self.method, self.players, options)
 
 
 def code_of(settings: Iterable[Setting]) -> str:
@@ -99,6 +105,20 @@ class Evaluation:
     """Where the questions come from, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
     """Whose rule scores a benchmark's answers, where that is not its own."""
+    report: Path | None = None
+    """Where tables and figures go, if not into a folder of ``output``."""
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What was done to the evidence, for the record."""
+        corpus = self.corpus
+        named = {"name": corpus.name, "sha256": corpus.sha256} if corpus else None
+        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named}
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What sets all its systems apart from those of other evaluations."""
+        return conditions_of(self.evidence)
 
     @property
     def clients(self) -> list[Client]:
@@ -274,14 +294,7 @@ def _outcomes(
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),
             judge=verdict.explanation if verdict else "",
+            conditions=plan.conditions,
         )
         for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
     )
-
-
-def by_benchmark(questions: Sequence[Question]) -> dict[str, list[int]]:
-    """The places of each benchmark's questions."""
-    places: dict[str, list[int]] = {}
-    for n, question in enumerate(questions):
-        places.setdefault(question.benchmark, []).append(n)
-    return places

@@ -29,7 +29,7 @@ SHORT = ("generator", "verifier")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command, by their names."""
+    """The options of the command, by their names; ``report`` is where a release has its tables."""
 
     questions: str
     output: Path
@@ -52,6 +52,8 @@ class Options:
     judge_repeats: int = 1
     judge_all: bool = False
     seed: int = 0
+    published: Sequence[str] = ()
+    report: Path | None = None
     at_once: int = AT_ONCE
     cache: Path | None = None
     in_flight: int = IN_FLIGHT
@@ -151,6 +153,7 @@ class Options:
             corpus=corpus,
             at_once=self.at_once,
             notes={**notes, "drop_gold": self.drop_gold, "seed": self.seed},
+            report=self.report,
         )
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
@@ -163,7 +166,10 @@ class Options:
         for role, named in clients.items():
             times = Counter(client.engine.name for client in named)
             if twice := [name for name in times if times[name] > 1]:
-                raise UserError(f"two {role}s are both called {twice[0]}; evaluate one at a time")
+                raise UserError(
+                    f"two {role}s are both called {twice[0]}; evaluate one at a time, and lay them "
+                    "side by side with python -m scripts.join_results DIR=NAME DIR=NAME"
+                )
         places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
         found = (
             Setting(method, dict(zip(method.roles, cast, strict=True)), options)

@@ -9,8 +9,8 @@ import safe_stepwise
 from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import values_by_name
 from evaluators.comparison.tables import AVERAGE
-from evaluators.outcomes import Outcome, QuestionRecord, statistics_of
-from evaluators.run.evaluation import Evaluation, SystemRun, by_benchmark, code_of
+from evaluators.outcomes import Outcome, QuestionRecord, asked_under, statistics_of
+from evaluators.run.evaluation import Evaluation, SystemRun, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import prompts_digest
 from safe_stepwise.metric import judge as judging
@@ -30,18 +30,23 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
+    under = asked_under(plan.conditions)
     asked = (
-        QuestionRecord(q.benchmark, q.id, q.question, q.accepted, q.passages)
+        QuestionRecord(q.benchmark, q.id, q.question, q.accepted, q.passages, under)
         for q in plan.questions
     )
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
-    roles = _roles(outcomes)
+    roles = roles_of(outcomes)
+    agreements = [judging.count(run.verdicts).agreement for run in runs]
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "settings": settings_of(plan),
-        "runs": [_record(plan, run, roles) for run in runs],
+        "runs": [
+            {**record(run.outcomes, roles), "judge_agreement": asdict(found) if found else None}
+            for run, found in zip(runs, agreements, strict=True)
+        ],
     }
 
 
@@ -51,7 +56,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
     options = [setting.told for setting in plan.settings]
     return {
         **plan.notes,
-        "questions": {name: len(p) for name, p in by_benchmark(plan.questions).items()},
+        "questions": dict(Counter(question.benchmark for question in plan.questions)),
         "questions_sha256": identity([identity(question) for question in plan.questions]),
         "methods": list(dict.fromkeys(setting.method.name for setting in plan.settings)),
         "players": values_by_name(item for s in plan.settings for item in s.names.items()),
@@ -60,7 +65,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         **{f"judge_{name}": said for name, said in _allowed(judge).items()},
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
-        "corpus": {"name": plan.corpus.name, "sha256": plan.corpus.sha256} if plan.corpus else None,
+        **plan.evidence,
         "prompts_sha256": {
             **{s.method.name: prompts_digest(s.method) for s in plan.settings},
             "judge": prompts.digest(judging.PROMPT),
@@ -73,25 +78,25 @@ def _allowed(judge: judging.Judge | None) -> dict[str, str]:
     return judge.client.allowance.plain if judge else {}
 
 
-def _record(plan: Evaluation, run: SystemRun, roles: Sequence[str]) -> dict[str, Any]:
-    agreement = judging.count(run.verdicts).agreement
-    benchmarks = {
-        name: scores([run.outcomes[n] for n in places], roles)
-        for name, places in by_benchmark(plan.questions).items()
-    }
+def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
+    """What one system scored and did; ``roles`` are counted in all systems alike."""
+    one, by_benchmark = outcomes[0], dict[str, list[Outcome]]()
+    for outcome in outcomes:
+        by_benchmark.setdefault(outcome.benchmark, []).append(outcome)
+    benchmarks = {name: scores(found, roles) for name, found in by_benchmark.items()}
     return {
-        "method": run.setting.method.name,
-        "players": run.setting.names,
-        "options": run.setting.told,
-        "simulated": any(outcome.simulated for outcome in run.outcomes),
-        "judge_agreement": asdict(agreement) if agreement else None,
+        "method": one.method,
+        "players": dict(one.players),
+        "options": dict(one.options),
+        "conditions": dict(one.conditions),
+        "simulated": any(outcome.simulated for outcome in outcomes),
         "benchmarks": benchmarks,
         AVERAGE: {metric: _mean([b[metric] for b in benchmarks.values()]) for metric in METRICS},
-        ALL: scores(run.outcomes, roles),
+        ALL: scores(outcomes, roles),
     }
 
 
-def _roles(outcomes: Sequence[Outcome]) -> list[str]:
+def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
     """All who were asked: each run counts them, so that runs can be laid side by side."""
     attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))

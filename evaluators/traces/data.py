@@ -40,7 +40,7 @@ def traces(folder: Path) -> dict[str, Any]:
     """
     _check(folder)
     asked = _questions(folder)
-    questions: dict[tuple[str, str], int] = {}
+    questions: dict[_Key, int] = {}
     systems: dict[System, int] = {}
     roles: dict[System, set[str]] = {}
     simulated: set[System] = set()
@@ -49,8 +49,9 @@ def traces(folder: Path) -> dict[str, Any]:
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
-            key = str(outcome.benchmark), str(outcome.question_id)
-            system = System.of(outcome.method, outcome.players, outcome.options)
+            under = canonical_json(outcomes.asked_under(outcome.conditions))
+            key = str(outcome.benchmark), str(outcome.question_id), under
+            system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
         if outcome.simulated:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
@@ -69,7 +70,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
         "questions": [
-            asked.get(key) or _question(outcomes.QuestionRecord(*key, "", (), ()))
+            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()))
             for key in questions
         ],
         "runs": runs,
@@ -87,14 +88,19 @@ def _check(folder: Path) -> None:
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
-def _questions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was asked, by benchmark and id; empty where that was not written down."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+_Key = tuple[str, str, str]
+"""Of what was asked: benchmark, id, and the conditions that change it."""
+
+
+def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
+    """What was asked; empty where that was not written down."""
+    found: dict[_Key, dict[str, Any]] = {}
     if not outcomes.place_of(folder, QUESTIONS).exists():
         return found
     for number, asked in enumerate(outcomes.read_questions(folder), 1):
         with outcomes.reading(folder / QUESTIONS, number):
-            found[str(asked.benchmark), str(asked.id)] = _question(asked)
+            under = canonical_json(outcomes.asked_under(asked.conditions))
+            found[str(asked.benchmark), str(asked.id), under] = _question(asked)
     return found
 
 
@@ -133,7 +139,10 @@ def _systems(
             "answering": system.answering,
             "players": [*system.asked(roles[system]).items()],
             "options": system.told(told),
-            "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options)],
+            "address": [
+                system.method,
+                *(f"{k}={v}" for k, v in system.players + system.options + system.conditions),
+            ],
             "simulated": system in simulated,
         }
         for system in systems

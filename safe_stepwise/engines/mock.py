@@ -141,7 +141,7 @@ class MockEngine:
     faults: Faults = Faults()
     seconds: float = 0.0
     """What the calls took, were they made one after the other."""
-    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, _TOKEN.findall))
+    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, tokens_of))
     """How a request's prompt and a reply come apart into tokens."""
 
     simulated = True
@@ -222,8 +222,13 @@ def prompt_tokens(request: Request) -> list[str]:
     >>> prompt_tokens(Request((Message("user", "Where's Oru?"),)))
     ['<user>', 'Where', "'", 's', 'Oru', '?', '<assistant>']
     """
-    turns = [[f"<{m.role}>", *_TOKEN.findall(m.content)] for m in request.messages]
+    turns = [[f"<{m.role}>", *tokens_of(m.content)] for m in request.messages]
     return [token for turn in turns for token in turn] + ["<assistant>"]
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words and the punctuation of a text."""
+    return _TOKEN.findall(text)
 
 
 def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:

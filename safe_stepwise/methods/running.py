@@ -6,9 +6,13 @@ way are few enough for an engine's prefix cache to hold their passages.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.counting import Counted
+from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
@@ -18,6 +22,21 @@ AT_ONCE = 64
 """Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
 an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
 prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
+
+
+def answering(
+    method: Method, players: Mapping[str, Client], options: Any
+) -> Callable[[Question], Awaitable[Trajectory]]:
+    """From a question to its trajectory; tokens are counted for players that count none."""
+    simulated = any(client.engine.simulated for client in players.values())
+
+    async def answer(question: Question) -> Trajectory:
+        # One client may play two roles, whose prompts then share its cache.
+        counted = {id(client): Counted(client) for client in players.values()} if simulated else {}
+        clients = {role: counted.get(id(client), client) for role, client in players.items()}
+        return await method.answer(question, clients, options)
+
+    return answer
 
 
 async def run_questions(

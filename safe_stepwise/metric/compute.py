@@ -13,7 +13,6 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +23,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
-from safe_stepwise.methods.running import run_questions, statistics
+from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Case, Judge, Verdict, count
 from safe_stepwise.open import opened
@@ -274,7 +273,7 @@ async def _trajectories(
     with _bar(len(questions), "question") as bar:
         ended = await run_questions(
             questions,
-            partial(method.answer, clients=playing, options=options),
+            answering(method, playing, options),
             on_done=lambda *_: _tell(bar, list(playing.values())),
         )
     if all(trajectory.stop_reason == FAILED for trajectory in ended):

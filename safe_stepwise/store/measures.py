@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from safe_stepwise.store.names import marked
+
 MEASURES: Mapping[str, tuple[str, str]] = {
     "accuracy": ("accuracy", "Error-type accuracy"),
     "macro_f1": ("f1", "Error-type macro F1"),
@@ -19,5 +21,4 @@ MEASURES: Mapping[str, tuple[str, str]] = {
 
 def title_of(verifier: Mapping[str, Any]) -> str:
     """The name of a verifier that was measured, marked if it only plays a model."""
-    name = str(verifier["name"])
-    return f"{name} (simulated)" if verifier["simulated"] and "simulated" not in name else name
+    return marked(str(verifier["name"]), bool(verifier["simulated"]))

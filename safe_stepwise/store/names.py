@@ -38,6 +38,9 @@ Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
 """What people judge in an audit: labels of questions, or rows of `STEPS`."""
 
+SIMULATED = " (simulated)"
+"""Stands behind the name of whatever no model made."""
+
 README = "README.md"
 LOCK = "release.lock.json"
 STATISTICS = "statistics"
@@ -89,3 +92,12 @@ def adapter_repo(base: str) -> str:
     if not name:
         raise UserError(f"base model {base!r} has no name to call the adapter's repo after")
     return f"safe-verifier-{name}"
+
+
+def marked(name: str, simulated: bool) -> str:
+    """A name that says once that no model stands behind it, where none does.
+
+    >>> marked("SAFE", True), marked("symbolic (simulated)", True), marked("SAFE", False)
+    ('SAFE (simulated)', 'symbolic (simulated)', 'SAFE')
+    """
+    return f"{name}{SIMULATED}" if simulated and SIMULATED not in name else name

@@ -51,6 +51,17 @@ def test_lines_come_back_as_they_were(tmp_path: Path) -> None:
     assert list(read_questions(tmp_path)) == [ASKED]
 
 
+def test_lines_of_before_conditions_have_none(tmp_path: Path) -> None:
+    under = replace(OUTCOME, conditions={"drop_gold": True, "corpus": "c@01"})
+    old = {k: v for k, v in json.loads(OUTCOME.to_json()).items() if k != "conditions"}
+    assert Outcome.from_json(json.dumps(old)) == OUTCOME
+    assert Outcome.from_json(under.to_json()) == under != OUTCOME
+    asked = {k: v for k, v in json.loads(ASKED.to_json()).items() if k != "conditions"}
+    assert QuestionRecord.from_json(json.dumps(asked)) == ASKED
+    with pytest.raises(ValueError, match=r"the outcome\.conditions is not an object"):
+        Outcome.from_json(json.dumps({**old, "conditions": ["drop_gold"]}))
+
+
 def attempt_of_before(text: str, label: str | None, verified: bool) -> dict[str, Any]:
     said = {"error_type": label, "diagnosis": "d", "guidance": "g", "query": None}
     usage = {"prompt": 5, "cached": 2, "completion": 1}

@@ -30,9 +30,9 @@ def known_teacher(
 ) -> Teachers:
     """What makes the teachers of a spec: ``annotations``, lists, a model behind a cache of replies.
 
-    ``timeout`` is that of `Opener`, ``allowance`` of `LLMTeachers`, ``lists`` the folder of lists that
-    a spec names; None where none can be named, as they write no steps. Raises ``UserError``, which
-    begins with ``where``, for a spec that can't be read.
+    ``timeout`` is that of `Opener`, ``allowance`` of `LLMTeachers`, ``lists`` the folder of lists
+    that a spec names; None where none can be named, as they write no steps. Raises ``UserError``,
+    which begins with ``where``, for a spec that can't be read.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher

@@ -231,6 +231,66 @@ def test_pairing_narrows_the_margin() -> None:
     assert paired.high - paired.low < (single.high - single.low) / 1.5
 
 
+def test_a_total_is_the_mean_over_who_answers() -> None:
+    """Two generators, counted by hand; what one of them lacks is in no total."""
+    a = outcomes([1, 1, 1, 0]) + outcomes([0, 0, 1, 0], NO) + outcomes([1, 0, 0, 0], SELF)
+    b = outcomes([1, 0, 0, 0], generator="b") + outcomes([0, 0, 0, 0], NO, generator="b")
+    comparison = compare(a + b)
+    totals = {row.system.method: row for row in comparison.totals}
+    assert set(totals) == {NO, SAFE}
+    assert {row.system.answering for row in totals.values()} == {"Total average"}
+    assert value(totals[SAFE].average["accuracy"]) == (3 / 4 + 1 / 4) / 2
+    assert totals[SAFE].cells["musique"].questions == 8
+    better = comparison.better_baseline(totals[SAFE].system, "accuracy")
+    assert better == totals[NO].system
+    found = comparison.difference(totals[SAFE].system, better, "musique", "accuracy")
+    assert found
+    assert (found.test, found.pairs, found.estimate.value) == ("sign_flip", 8, 0.375)
+    # The rest is as it is without a second generator.
+    alone = compare(a)
+    assert alone.totals == ()
+    own = row_of(comparison, "model", SAFE)
+    assert own == row(alone, SAFE)
+
+
+def row_of(comparison: Comparison, answering: str, method: str) -> Row:
+    (found,) = [
+        r for r in comparison.rows if (r.system.answering, r.system.method) == (answering, method)
+    ]
+    return found
+
+
+def test_a_total_is_tested_question_by_question() -> None:
+    """Two generators that answer alike are one: no test gains from the second."""
+    safe, no = [1] * 9 + [0] * 3, [0] * 8 + [1] + [0] * 3
+    one = compare(outcomes(safe) + outcomes(no, NO), resamples=4_000)
+    two = compare(
+        [*outcomes(safe), *outcomes(no, NO), *outcomes(safe, generator="b"),
+         *outcomes(no, NO, generator="b")], resamples=4_000,
+    )  # fmt: skip
+    (total, baseline) = (next(r for r in two.totals if r.system.method == m) for m in (SAFE, NO))
+    found = two.difference(total.system, baseline.system, None, "f1")
+    alone = difference(one, benchmark=None, metric="f1")
+    assert found
+    assert found.estimate == alone.estimate
+    assert found.p == alone.p
+    assert total.average == row(one, SAFE).average
+
+
+def test_models_and_players_have_no_total_together() -> None:
+    found = outcomes([1, 0]) + outcomes([1, 1], generator="symbolic", simulated=True)
+    assert compare(found).totals == ()
+    assert len(compare(found + outcomes([0, 1], generator="b", simulated=True)).totals) == 0
+
+
+def test_conditions_part_systems() -> None:
+    whole, less = outcomes([1, 1, 0]), outcomes([0, 1, 0], conditions={"drop_gold": True})
+    comparison = compare(whole + less)
+    assert [dict(r.system.conditions) for r in comparison.rows] == [{}, {"drop_gold": True}]
+    (found,) = [d for d in comparison.differences if d.metric == "f1" and d.benchmark]
+    assert (found.pairs, found.estimate.value) == (3, pytest.approx(-1 / 3, abs=1e-6))
+
+
 SCORES = st.lists(st.floats(0, 1, width=16), min_size=1, max_size=12)
 
 

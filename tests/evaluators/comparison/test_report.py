@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.comparison.published import chosen
 from evaluators.comparison.report import FILES, Report, report, write
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -249,6 +250,132 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write(outcomes([1], NO), tmp_path / "file" / "report")
 
 
+def test_a_name_that_says_simulated_says_it_once() -> None:
+    names = [f"symbolic:error_rate={rate} (simulated)" for rate in (0.1, 0.2)]
+    found = run(simulated=True)
+    found += [replace(o, players={**o.players, "verifier": n}) for o in found[8:12] for n in names]
+    found = [o for o in found if o.players.get("verifier") != "checker"]
+    made = report(found)
+    text = made.text + made.files["cost.md"].decode() + made.files["failures.md"].decode()
+    assert f"SAFE with {names[0]} |" in text
+    assert "No verification (simulated) |" in text
+    assert "(simulated) (simulated)" not in text
+
+
+def test_one_benchmark_is_not_called_several(made: Report) -> None:
+    assert "Percentages; 2 benchmarks and their mean." in made.text
+    one = report(outcomes([1, 0], NO)).text
+    assert "Percentages; of one benchmark, which is the average." in one
+    assert "(s)" not in one
+
+
+def generators(*names: str, **changes: object) -> list[Outcome]:
+    return [o for name in names for o in run(generator=name, **changes)]
+
+
+def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
+    made = report(generators("a", "b"))
+    header, _, *rows = markdown_rows(made.text.split("##")[0])
+    block = ["No verification", "Self-verification", "SAFE", "Δ SAFE over Self-verification"]
+    assert [row[:2] for row in rows] == [
+        [who, method] for who in ("a", "b", "Total average") for method in block
+    ]
+    assert [row[-1].split(" ±")[0] for row in rows[-4:]] == ["25.0", "50.0", "75.0", "+25.0"]
+    assert header[-1] == "average Acc"
+    assert "Total average: the mean over all 2 that answer" in made.text
+    csv_rows = table(made, "comparison.csv")
+    totals = [r for r in csv_rows if r["generator"] == "Total average"]
+    assert [r["row"] for r in totals] == [
+        "total score", "total score", "total score", "total delta over Self-verification",
+    ]  # fmt: skip
+    assert totals[-1]["average_accuracy"] == "25.0"
+    (headline,) = [
+        t
+        for t in table(made, "tests.csv")
+        if (t["generator"], t["method"], t["than_method"], t["benchmark"], t["metric"])
+        == ("Total average", SAFE, SELF, "average", "accuracy")
+    ]
+    assert (headline["delta"], headline["test"], headline["pairs"]) == ("25.0", "sign_flip", "16")
+    assert [row["players"]["generator"] for row in made.results["totals"]] == ["Total average"] * 3
+
+
+def test_what_ran_with_one_generator_alone_is_in_no_total() -> None:
+    found = [*generators("a", "b"), *outcomes([1, 1], verifier="other", generator="a")]
+    text = report(found).text
+    assert "Not in it: a, SAFE with other." in text
+    assert (
+        len([row for row in markdown_rows(text.split("##")[0]) if row[0] == "Total average"]) == 4
+    )
+
+
+def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
+    found = [replace(o, benchmark=b) for b in ("2wikimultihopqa",) for o in run()[:12]] + run()
+    plain, shown = report(found), report(found, published=chosen(["v2"]))
+    assert shown.results == plain.results
+    assert shown.files["tests.csv"] == plain.files["tests.csv"]
+    rows = [r for r in markdown_rows(shown.text.split("##")[0]) if "published" in r[1]]
+    assert len(rows) == 20 + 6  # six have a Δ
+    assert all("(published: SAFE v2, Table 2)" in row[1] for row in rows)
+    safe = next(r for r in rows if r[:2] == ["Qwen 3 8B", "SAFE (published: SAFE v2, Table 2)"])
+    assert safe[2:] == "71.5 81.3 91.3 61.2 78.3 90.9 53.8 66.7 76.6 62.2 75.4 86.3".split()
+    assert rows[-1][0] == "Total average"
+    assert rows[-1][-1] == "+8.8"
+    trace = next(r for r in rows if r[1].startswith("TRACE"))
+    assert (trace[0], trace[2], trace[4]) == ("Llama 3 8B", "45.5", "–")
+    in_csv = [r for r in table(shown, "comparison.csv") if "published" in r["row"]]
+    assert len(in_csv) == len(rows)
+    assert {r["simulated"] for r in in_csv} == {"false"}
+    assert "| SAFE v2, Table 13 (published) | overall | 144.2M |" in shown.files["cost.md"].decode()
+    assert "| 64.1 | – | – | – | 59.0 |" in shown.files["failures.md"].decode()
+
+
+def test_published_rows_of_the_same_generator_stand_in_its_block() -> None:
+    found = generators("vllm:Qwen/Qwen3-8B", "other")
+    rows = markdown_rows(report(found, published=chosen(["v1"])).text.split("##")[0])
+    mine = [row for row in rows if row[0] == "vllm:Qwen/Qwen3-8B"]
+    assert [("published" in row[1]) for row in mine] == [False] * 4 + [True] * 3
+    # Of two of the three benchmarks the papers' average is not ours.
+    assert mine[-1][2:] == "61.6 77.4 89.4 50.7 62.2 72.9 – – –".split()
+    nothing = report([replace(o, benchmark="synthetic") for o in found], published=chosen(["v1"]))
+    assert "The papers print nothing on these benchmarks" in nothing.text
+
+
+def test_a_table_that_is_not_published_is_named() -> None:
+    with pytest.raises(UserError, match="--published 'v3' is not known; did you mean v"):
+        chosen(["v3"])
+
+
+def test_failures_are_pooled_over_who_answers() -> None:
+    made = report(generators("a", "b"))
+    text = made.files["failures.md"].decode()
+    rows = {row[0]: row for row in markdown_rows(text)}
+    # Twice what one has: of six steps four are procedural and two conclude wrongly.
+    assert rows["SAFE"][1:] == ["a, b", "12", "66.7", "0.0", "0.0", "33.3", "66.7"]
+    assert "Missing Evidence" not in text
+    found = {(r["method"], r["error_type"]): r for r in table(made, "failures.csv")}
+    assert found["SAFE", "Off-topic"]["steps"] == "4"
+    assert found["SAFE", "Off-topic"]["category"] == "Procedural"
+    assert made.files["failures.png"].startswith(b"\x89PNG")
+    mixed = report(generators("a") + run(generator="symbolic", simulated=True))
+    names = [row[:2] for row in markdown_rows(mixed.files["failures.md"].decode())[2:]]
+    assert ["SAFE", "a"] in names
+    assert ["SAFE (simulated)", "symbolic"] in names
+
+
+def test_conditions_stand_in_every_table() -> None:
+    under = {"drop_gold": True, "corpus": "pages.jsonl@0123456789ab"}
+    made = report(run() + [replace(o, conditions=under) for o in run()])
+    assert "| SAFE, corpus=pages.jsonl@0123456789ab, drop_gold |" in made.text
+    for name in ("comparison.csv", "tests.csv", "cost.csv", "error_types.csv"):
+        found = {(r["corpus"], r["drop_gold"]) for r in table(made, name) if r["method"] == SAFE}
+        assert found == {("", ""), ("pages.jsonl@0123456789ab", "true")}, name
+    tests = table(made, "tests.csv")
+    assert {(t["drop_gold"], t["than_drop_gold"]) for t in tests if t["method"] == SAFE} == {
+        ("", ""), ("true", "true"), ("true", ""),
+    }  # fmt: skip
+    assert made.results["systems"][-1]["conditions"] == under
+
+
 def scouted(looks: int, scores: list[float]) -> list[Outcome]:
     """What a method that no table was made for did: a scout reads, a writer answers."""
     usage = {"scout": Usage(100, 60, 10), "writer": Usage(50, 0, 5)}
@@ -306,7 +433,8 @@ def test_a_method_with_roles_options_and_ends_of_its_own(
         (NO, ""), ("scouting", "1"), ("scouting", "2"),
     ]  # fmt: skip
     assert set(FILES) - set(made.files) == {
-        f"error_{what}.{kind}" for what in ("types", "positions") for kind in ("csv", "png")
+        *("failures.md", "failures.csv", "failures.png"),
+        *(f"error_{what}.{kind}" for what in ("types", "positions") for kind in ("csv", "png")),
     }
     third = made.results["systems"][2]
     assert (third["players"]["scout"], third["options"]) == ("reader", {"looks": 2})

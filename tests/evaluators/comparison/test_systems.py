@@ -118,6 +118,52 @@ def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
     assert [s.method for s in mixed] == [NO, SAFE, "direct"]
 
 
+def under(found: System, **conditions: Any) -> System:
+    return System.of(found.method, dict(found.players), dict(found.options), conditions)
+
+
+def test_conditions_are_part_of_a_system_and_its_name() -> None:
+    plain, corpus = system(), under(system(), drop_gold=True, corpus="pages.jsonl@0123")
+    assert len({plain, corpus, under(system(), drop_gold=True)}) == 3
+    assert list(names([plain, corpus]).values()) == [
+        "SAFE", "SAFE, corpus=pages.jsonl@0123, drop_gold",
+    ]  # fmt: skip
+    # Told, too, where all have them; and never among what all have in common.
+    assert names([corpus])[corpus] == "SAFE, corpus=pages.jsonl@0123, drop_gold"
+    assert common_options([corpus, under(system(NO), drop_gold=True)]) == ""
+    assert corpus.as_json()["conditions"] == {"corpus": "pages.jsonl@0123", "drop_gold": True}
+
+
+def test_a_condition_is_no_sweep_and_pairs_like_an_option() -> None:
+    grid = [
+        under(system(method), **conditions)
+        for method in (NO, SAFE)
+        for conditions in ({}, {"drop_gold": True}, {"drop_gold": True, "corpus": "c"})
+    ]
+    assert swept(grid) == {}
+    found = pairs(in_order(grid))
+    across = [(a, b) for a, b in found if a.method != b.method]
+    assert len(across) == 3
+    assert all(a.conditions == b.conditions for a, b in across)
+    # Neighbours alone: one of the two conditions is another, not both.
+    within = {(a.conditions, b.conditions) for a, b in found if a.method == b.method}
+    assert within == {
+        ((("drop_gold", True),), ()),
+        ((("drop_gold", True),), (("corpus", "c"), ("drop_gold", True))),
+    }
+
+
+def test_a_name_that_was_given_says_all_that_differs() -> None:
+    a = under(system(verifier="a", max_steps=5, max_retries=3), variant="verified")
+    b = under(system(verifier="b", max_steps=5, max_retries=3), variant="+ noise")
+    assert list(names([a, b, system(NO)]).values()) == [
+        "SAFE, verified", "SAFE, + noise", "No verification",
+    ]  # fmt: skip
+    more = under(system(verifier="b", max_steps=9, max_retries=3), variant="+ noise")
+    assert names([a, b, more])[b] == "SAFE with b, K=5, N=3, + noise"
+    assert names([a, b, more])[a] == "SAFE, verified"
+
+
 def test_what_is_swept() -> None:
     assert swept([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
     assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}

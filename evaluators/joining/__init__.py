@@ -1,0 +1,1 @@
+"""Evaluations of the same questions laid side by side."""

@@ -1,0 +1,161 @@
+"""Evaluations joined: read, merged, compared, written down so that report and viewer open them."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import safe_stepwise
+from evaluators.comparison import ablation, report
+from evaluators.comparison.published import chosen
+from evaluators.comparison.systems import System, names, values_by_name
+from evaluators.joining.merging import Joined, joined
+from evaluators.joining.runs import Run, read_run
+from evaluators.outcomes import Outcome
+from evaluators.run.results import record, roles_of
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import identity
+from safe_stepwise.store import locks
+from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
+from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.parsing import read_json
+from safe_stepwise.store.published_tables import MAIN
+from safe_stepwise.store.tables import table
+
+OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
+MAY_DIFFER = frozenset(
+    ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "questions",
+     "questions_sha256", "seed", "skipped", "source", "source_sha256", "split", "conditions")
+)  # fmt: skip
+"""Settings that make no difference between two runs of the same questions, or are told anyway."""
+
+
+def join(
+    folders: Sequence[str],
+    output: Path,
+    warn: Callable[[str], None],
+    references: Sequence[str] = (),
+    published: Sequence[str] = (),
+    seed: int = 0,
+) -> str:
+    """Lay the evaluations in ``folders`` (``DIR`` or ``DIR=NAME``) side by side in ``output``.
+
+    Returns what there is to say. Raises ``UserError`` for folders that can't be joined, and for
+    names that nothing has.
+    """
+    printed = chosen(published)
+    runs = [read_run(folder) for folder in folders]
+    _check_places(runs, output)
+    judge = _judge(runs)
+    found = joined(runs)
+    against = ablation.ablations(found.outcomes, references, seed)
+    for told in _differences(runs):
+        warn(told)
+    main = [row for row in printed if row.table == MAIN[row.paper]]
+    others = [row for row in printed if row.table != MAIN[row.paper]]
+    with locks.exclusive(output, "join", OWNED):
+        (output / RESULTS).unlink(missing_ok=True)
+        write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in found.outcomes))
+        write_lines(output / QUESTIONS, (question.to_json() for question in found.questions))
+        compared = report.write(found.outcomes, output / REPORT, seed, main)
+        ablation.write(against, output / REPORT, others)
+        content = {**_results(runs, found, judge, seed), "comparison": compared.results}
+        text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+        write_atomically(output / RESULTS, f"{text}\n".encode())
+    return _summary(runs, found, against[0], output)
+
+
+def _check_places(runs: Sequence[Run], output: Path) -> None:
+    places = [run.folder.resolve() for run in runs]
+    if len(set(places)) < len(places):
+        raise UserError("one folder is named twice; name each evaluation once")
+    if output.resolve() in places:
+        raise UserError(f"{output}: is one of the evaluations; choose another --output")
+    try:
+        settings = read_json(output / RESULTS)["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if "joined" not in settings:
+        raise UserError(f"{output}: holds an evaluation; choose another --output")
+
+
+def _judge(runs: Sequence[Run]) -> str | None:
+    """The one judge of all that were judged."""
+    judged = {str(run.settings["judge"]): run for run in runs if run.settings.get("judge")}
+    if len(judged) > 1:
+        said = ", ".join(f"{run.title} by {judge}" for judge, run in judged.items())
+        raise UserError(
+            f"judged by different judges, whose accuracies are no one measure: {said}; evaluate "
+            "them with one --judge (it alone is asked anew)"
+        )
+    return next(iter(judged), None)
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """In which settings runs differ that have them, and that no table tells."""
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.settings.items():
+            if name not in MAY_DIFFER:
+                parts = value.items() if isinstance(value, dict) else [("", value)]
+                for part, of in parts:
+                    values.setdefault(f"{name} {part}".rstrip(), set()).add(identity(of))
+    differ = [name for name, found in values.items() if len(found) > 1]
+    return [f"the runs differ in {', '.join(differ)}, too; see their {RESULTS}"] if differ else []
+
+
+def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -> dict[str, Any]:
+    """``results.json`` as an evaluation writes it, with the runs in the place of their sources."""
+    by_system: dict[System, list[Outcome]] = {}
+    for o in found.outcomes:
+        system = System.of(o.method, o.players, o.options, o.conditions)
+        by_system.setdefault(system, []).append(o)
+    roles, systems = roles_of(found.outcomes), [*by_system]
+    counts: dict[str, int] = {}
+    for question in found.questions:
+        counts[question.benchmark] = counts.get(question.benchmark, 0) + 1
+    settings = {
+        "joined": [_named(run) for run in runs],
+        "questions": counts,
+        "questions_sha256": identity([identity(question) for question in found.questions]),
+        "left_out": dict(found.left_out),
+        "methods": list(dict.fromkeys(system.method for system in systems)),
+        "players": values_by_name(item for system in systems for item in system.players),
+        "options": values_by_name(item for system in systems for item in system.options),
+        "conditions": values_by_name(item for system in systems for item in system.conditions),
+        "judge": judge,
+        "seed": seed,
+    }
+    return {
+        "version": safe_stepwise.__version__,
+        "simulated": any(outcome.simulated for outcome in found.outcomes),
+        "settings": settings,
+        "runs": [
+            {**record(outcomes, roles), "judge_agreement": None} for outcomes in by_system.values()
+        ],
+    }
+
+
+def _named(run: Run) -> Mapping[str, Any]:
+    return {
+        "folder": run.folder.resolve().name,
+        "name": run.name or None,
+        "trajectories_sha256": sha256_of(run.folder / TRAJECTORIES),
+    }
+
+
+def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path) -> str:
+    known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
+    lines = [f"{against.title}, average:", table(ablation.average_table(against.comparison)), ""]
+    asked = {(q.benchmark, q.id) for q in found.questions}
+    lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")
+    for name, count in found.left_out.items():
+        lines.append(f"left out of {name}: {count:,} questions that not all were asked")
+    for system in found.held_twice:
+        what = known.get(system, system.title)
+        lines.append(f"the same in several: {system.answering}, {what}")
+    if any(outcome.simulated for outcome in found.outcomes):
+        lines.append("simulated: an engine without a model took part, so no number is a result")
+    files = (RESULTS, f"{REPORT}/ablation.md", f"{REPORT}/{COMPARISON}")
+    lines += ["", *(str(output / name) for name in files), "", "to read the traces:"]
+    return "\n".join([*lines, f"python -m scripts.view_traces {output}"])
