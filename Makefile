@@ -1,5 +1,5 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
-# make demo-train  trains a tiny verifier on the demo's rows, on the CPU: 20 to 25 minutes (installs 3.9 GB)
+# make demo-train  trains a tiny verifier on the demo's rows, on the CPU: half an hour, an hour without AVX-512 (3.9 GB)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install

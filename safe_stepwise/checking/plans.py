@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from safe_stepwise.graphs.comparisons import Operation, Side, compared, is_comparison, side_of
+from safe_stepwise.graphs.comparisons import (
+    Operation,
+    Side,
+    answers_choice,
+    compared,
+    is_comparison,
+    side_of,
+)
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about, mentions, names_in, titles_of
 from safe_stepwise.language.reading import read
@@ -239,6 +246,8 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
     items: list[Item] = []
     ends: list[int] = []
     sides = tuple(side_of(branch) for branch in branches)
+    if not answers_choice(question, [side.entity for side in sides]):
+        raise PlanError("the answer is none of those that the question lets choose from")
     spans = len(branches) == 2 and all(side.since for side in sides)
     for branch in branches:
         shared = [n for n, item in enumerate(items) if set(item.triples) & set(branch)]

@@ -22,6 +22,9 @@ _OPERATIONS: tuple[tuple[Operation, str], ...] = (
     ("fewest", r"\b(?:fewer|fewest|less|least|smaller|lower|shorter)\b"),
 )  # fmt: skip
 
+_SHORT = 2
+"""Letters of a word that tells no name from another: "of", "II"."""
+_CHOICE = re.compile(r"\bX,? or X\b")
 _BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)")
 
 
@@ -55,6 +58,21 @@ def is_comparison(question: Question) -> bool:
 def is_yes_or_no(answer: str) -> bool:
     """Whether an answer is one of the two that name nothing."""
     return answer.lower() in ("yes", "no")
+
+
+def answers_choice(question: Question, names: Sequence[str]) -> bool:
+    """Whether the answer is one of the names, in part or whole, where a question offers just these.
+
+    >>> asked = Question("q", "b", "train", "Who did more, Ana Vorr or Ors Velt?", "singer, poet")
+    >>> answers_choice(asked, ["Ana Vorr", "Ors Velt"])
+    False
+    """
+    offered = _CHOICE.search(without_names(question.question, names))
+    if offered is None or is_yes_or_no(question.answer):
+        return True
+    words = (word for name in names for word in clean(name).split() if len(word) > _SHORT)
+    said = clean(question.answer)
+    return any(word in said for word in words)
 
 
 def compared(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
