@@ -60,7 +60,7 @@ def released(
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
     for name, entry in manifest.sets.items():
-        unchecked = {"unverifiable": True} if entry.unverifiable else {}
+        unchecked: dict[str, Any] = {"unverifiable": True} if entry.unverifiable else {}
         maker = known_maker(teachers(entry.teacher), manifest.seed, **unchecked)
         plan = steps_plan(manifest, name, output, engine.get("workers", 1))
         check = partial(_check_steps, manifest, name, maker)
