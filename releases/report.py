@@ -16,6 +16,7 @@ from safe_stepwise.store.names import BLOCKS, REPORT
 MOST = 1 << 30
 """Bytes of lines that are packed: what a check of secrets unpacks. A file of more stays here."""
 LINES, PACKED = ".jsonl", ".gz"
+_PACKED_LINES = LINES + PACKED
 
 
 def folders(root: Path) -> list[Path]:
@@ -31,7 +32,7 @@ def pack(root: Path) -> None:
     One of more than `MOST` bytes gets none.
     """
     for folder in folders(root):
-        for packed in folder.rglob(f"*{LINES}{PACKED}"):
+        for packed in folder.rglob(f"*{_PACKED_LINES}"):
             if not packed.with_suffix("").is_file():  # of an earlier run
                 packed.unlink()
     for file in _lines(root):
@@ -43,14 +44,19 @@ def pack(root: Path) -> None:
 
 
 def published(root: Path) -> list[Path]:
-    """What of a release's reports is published: all but the lines, which go packed."""
-    found = (path for folder in folders(root) for path in sorted(folder.rglob("*")))
-    return [path for path in found if path.is_file() and path.suffix != LINES]
+    """What of a release's reports is published: all but the lines, which go packed.
+
+    A report without any was made by an older version, and stays as it was published: without it.
+    """
+    found = [sorted(folder.rglob("*")) for folder in folders(root)]
+    packed = [paths for paths in found if any(path.name.endswith(_PACKED_LINES) for path in paths)]
+    every = (path for paths in packed for path in paths)
+    return [path for path in every if path.is_file() and path.suffix != LINES]
 
 
 def too_long(root: Path) -> list[Path]:
-    """Files of lines that have no packed form, so that they stay here."""
-    return [file for file in _lines(root) if not file.with_name(file.name + PACKED).is_file()]
+    """Files of lines that are not packed, so that they stay here."""
+    return [file for file in _lines(root) if file.stat().st_size > MOST]
 
 
 def _gzipped(file: Path) -> Iterator[bytes]:

@@ -76,6 +76,14 @@ def test_reports_go_to_the_repo_of_the_questions_and_lines_go_packed(reported: P
     checked(reported)
 
 
+def test_a_release_of_before_is_published_as_it_was(reported: Path) -> None:
+    for packed in reported.rglob("*.gz"):
+        packed.unlink()
+    (verified,) = [a for a in read_release(reported, "ns").artifacts if a.folder == VERIFIED]
+    assert not [file.path for file in verified.files if "report" in file.path]
+    assert read_release(reported, "ns").too_long == ()
+
+
 def test_packing_is_the_same_bytes_and_is_not_done_twice(reported: Path) -> None:
     file = reported / "report" / "trajectories.jsonl"
     packed = file.with_name(f"{file.name}.gz")

@@ -83,7 +83,7 @@ def test_what_is_still_owed_is_told_and_stops_the_real_run(
 ) -> None:
     said = told(capsys, str(RELEASES / "paper.yaml"), "--output", str(tmp_path))
     owed = [line for line in said.splitlines() if line.startswith("still owed: ")]
-    assert len(owed) == 7  # six files, and the refined rows
+    assert len(owed) == 8  # six files, the refined rows, and a corpus
     assert "musique_ans_v1.0_dev.jsonl is not here" in said
     manifest = tmp_path / "release.yaml"
     text = (RELEASES / "demo.yaml").read_text().replace("  rows: 600", "  rows: 600\n  refined: 10")

@@ -14,7 +14,7 @@ from releases.manifest import read_manifest
 from releases.parts import Made
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import regenerate, release_models
+from scripts import regenerate, release_models, release_training
 from scripts.release_plans import KNOWN
 
 MANIFEST = """
@@ -83,8 +83,8 @@ def test_what_was_left_out_is_made_by_the_next_run(
         asked.append(what)
         return Made("trained")
 
-    monkeypatch.setattr(release_models, "_adapter", trained)
-    monkeypatch.setattr(release_models, "_check_training", lambda recipe: None)
+    monkeypatch.setattr(release_models, "trained", trained)
+    monkeypatch.setattr(release_training.Training, "check", lambda _: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1
