@@ -79,7 +79,12 @@ def _adapter(
     if entry.verifier is not None:
         spec, place = entry.verifier.replace(OWN_ADAPTER, str(folder)), output / REPORT / "verifier"
         options = evaluate_verifier.Options(
-            str(output / DATASETS), spec, place, cache=cache, timeout=timeout
+            str(output / DATASETS),
+            spec,
+            place,
+            cache=cache,
+            timeout=timeout,
+            incomplete_evidence=recipe.incomplete_evidence,
         )
         print(evaluate_verifier.evaluated(options))
         quality = read_json(place / "verifier_quality.json")
