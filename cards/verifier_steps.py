@@ -92,7 +92,7 @@ def _types(types: Mapping[str, Mapping[str, Mapping[str, int]]]) -> tuple[TypeRo
 def configs_of(files: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...]:
     """Every config that has rows, the default first; ``files`` as the statistics hold them."""
     configs = []
-    for name in sorted(files, key=lambda name: (name != STEPS, name == MISSING, name)):
+    for name in sorted(files, key=lambda name: (name != STEPS, name.startswith(MISSING), name)):
         there = {split: part["rows"] for split, part in files[name].items() if part["rows"]}
         parts = tuple((split, there[split]) for split in (TRAIN, TEST) if split in there)
         if parts:

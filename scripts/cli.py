@@ -109,6 +109,13 @@ def positive(text: str) -> int:
     return number
 
 
+def whole(text: str) -> int:
+    """An option's whole number from 0 on (for argparse)."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
 def share(text: str) -> float:
     """An option's share, from 0 to 1 (for argparse)."""
     return _number(text, 1, "a share from 0 to 1, like 0.34")

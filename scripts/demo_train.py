@@ -21,10 +21,10 @@ from scripts.train_verifier import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
+from trainers.data import kind_of
 from trainers.lora import merge
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
-from trainers.rows.verifier import open_rows
 from trainers.run import train
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ def forget_stale(recipe: Recipe) -> None:
     if not file.is_file():
         return
     made = read_json(file)
-    rows = open_rows(recipe.dataset, "train", recipe.filters)[1]
+    rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
     places = ("base_model", "dataset", "output")
     same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
     if not same or made["dataset"]["sha256"] != fingerprint(rows):

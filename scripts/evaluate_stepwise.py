@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.evaluation_questions import Questions, read, without_last_gold
+from builders.verified.evaluation_questions import Questions, read, without_drawn_gold
 from evaluators.comparison import published, report
 from evaluators.run.command import carry_out
 from evaluators.run.options import Options
@@ -100,7 +100,8 @@ def _questions(options: Options) -> Questions:
         if without == len(found.questions):
             raise UserError(f'{told}; give passages "is_gold": true')
         warn(f"{told}, and stay whole")
-    return replace(found, questions=tuple(map(without_last_gold, found.questions)))
+    less = tuple(without_drawn_gold(question, options.seed) for question in found.questions)
+    return replace(found, questions=less)
 
 
 def _parser() -> Parser:
@@ -122,7 +123,7 @@ def _parser() -> Parser:
     add("--split", choices=("train", "validation", TEST), help=f"default {TEST}, the sample")
     add("--limit", **COUNT, help="questions a benchmark (default all)")
     add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
-    add("--drop-gold", action="store_true", help="without the last gold passage of each")
+    add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
     add("--corpus", **FILE, help="passages to search when evidence is missing")
     how = parser.add_argument_group("how")
     add = how.add_argument

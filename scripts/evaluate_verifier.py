@@ -38,6 +38,7 @@ class Options:
     baseline: Sequence[str] = ()
     verified: Path | None = None
     split: str = TEST
+    incomplete_evidence: bool = False
     limit: int | None = None
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
@@ -56,13 +57,15 @@ def evaluated(options: Options) -> str:
     specs, opener = (options.verifier, *options.baseline), Opener(options.timeout)
     for spec in specs:
         _check(spec, options.verified)
-    folder, name, revision = find_steps(options.steps, options.split)
-    steps = {"name": name, "revision": revision, **step_set.about(folder, options.split)}
-    cases = step_set.read_cases(folder, options.split, options.limit)
+    twelve = options.incomplete_evidence
+    folder, name, revision = find_steps(options.steps, options.split, step_set.configs(twelve))
+    steps = {"name": name, "revision": revision, **step_set.about(folder, options.split, twelve)}
+    cases = step_set.read_cases(folder, options.split, options.limit, twelve)
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
-    asked = step_set.requests(cases)
-    prompts, rendered_by = prompt_digest(), steps.pop("rendered_by")
+    asked = step_set.requests(cases, twelve)
+    prompts = prompt_digest(incomplete_evidence=True) if twelve else prompt_digest()
+    rendered_by = steps.pop("rendered_by")
     if rendered_by not in (None, prompts):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     steps |= {"split": options.split, "limit": options.limit, "prompt_sha256": prompts}
@@ -77,8 +80,9 @@ def evaluated(options: Options) -> str:
             specs,
             lambda spec: asking.Client(opener(spec), cache, *how),
             asked,
+            twelve,
         )
-        made += runs.constants(step_set.majority(folder), asked)
+        made += runs.constants(step_set.majority(folder, incomplete_evidence=twelve), asked)
         found = results(steps, cases, made, options.seed)
         write(options.output, files(found, cases, made))
     return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
@@ -111,6 +115,10 @@ def _parser() -> Parser:
     add("--baseline", **NAMES, metavar="SPEC", help="beside it; repeatable")
     add("--verified", **FOLDER, help="annotations, for symbolic (build_verified)")
     add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
+    twelve = (
+        "with twelve labels: also rows that lack evidence, asked as the loop with a search asks"
+    )
+    add("--incomplete-evidence", action="store_true", help=twelve)
     add("--limit", **COUNT, help="the first N rows (default: all)")
     add_model_options(parser, IN_FLIGHT)
     add_role_options(parser, [ROLE])

@@ -116,6 +116,7 @@ def trained(training: Training, cache: Path | None, timeout: float | None) -> Ma
             cache=cache,
             timeout=timeout,
             allowance=training.allowance,
+            incomplete_evidence=training.recipe.incomplete_evidence,
         )
         print(evaluate_verifier.evaluated(options))
     write_card(training)

@@ -45,6 +45,9 @@ class Recipe:
     output: Annotated[Path, "the adapter goes there"]
     plus: Annotated[tuple[str, ...], "further sets whose train rows join, for an ablation"] = ()
     base_model_name: Annotated[str | None, "its name on the Hub, if it is a copy"] = None
+    incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = (
+        False
+    )
     filters: Filters = field(default_factory=Filters)
     quantization: Annotated[Literal["nf4", "none"], "of the base model while training"] = "nf4"
     double_quantization: Annotated[bool, "quantise NF4's own constants too"] = True

@@ -15,7 +15,7 @@ from trainers.base_model import context_of
 from trainers.config import Recipe
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
 from trainers.rows.tokens import Example, tokenize, too_long
-from trainers.rows.verifier import VERIFIER
+from trainers.rows.verifier import verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,17 @@ class Data:
         return sum(len(one.tokens) - one.prompt for one in self.train)
 
 
-def read_data(recipe: Recipe, weights: Weights, kind: Kind = VERIFIER) -> Data:
-    """The rows as tokens.
+def kind_of(recipe: Recipe) -> Kind:
+    """The kind of row that a recipe trains a verifier on."""
+    return verifier(recipe.incomplete_evidence)
+
+
+def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:
+    """The rows as tokens; their ``kind`` is the recipe's, if not said.
 
     Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
     """
-    chat = Chat.load(weights)
+    chat, kind = Chat.load(weights), kind or kind_of(recipe)
     source, rows, joined = train_rows(recipe, kind)
     train, bad = tokenize(rows, chat, kind.check)
     held_out: list[Example] = []
@@ -74,12 +79,13 @@ def read_data(recipe: Recipe, weights: Weights, kind: Kind = VERIFIER) -> Data:
     return Data(source, joined, sha256, train, held_out, longest, limit, sorted(long))
 
 
-def train_rows(recipe: Recipe, kind: Kind = VERIFIER) -> tuple[Source, list[Row], list[Joined]]:
+def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[Row], list[Joined]]:
     """The rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
 
     Raises ``UserError`` for what ``kind.open`` does, for a row that comes twice, and for rows of a
     question that ``dataset`` keeps for its test split.
     """
+    kind = kind or kind_of(recipe)
     source, rows = kind.open(recipe.dataset, TRAIN, recipe.filters)
     tested = set(kind.questions(recipe.dataset, TEST).values()) if recipe.plus else set()
     joined = []

@@ -16,7 +16,8 @@ RECORD = "training.json"
 
 def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
     """All that decides on what is learnt."""
-    where = ("base_model", "dataset", "plus")  # by content, as a folder may have moved
+    # By content: a folder may have moved, and rows of another setting are other rows.
+    where = ("base_model", "dataset", "plus", "incomplete_evidence")
     kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
     return kept | {"base_model": weights.revision, "dataset": data.sha256}
 

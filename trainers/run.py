@@ -19,10 +19,9 @@ from safe_stepwise.store.names import WORK
 from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
-from trainers.data import Data, read_data
+from trainers.data import Data, kind_of, read_data
 from trainers.record import RECORD
 from trainers.rows.base import Kind
-from trainers.rows.verifier import VERIFIER
 from trainers.sft import dataset, sft_arguments, sft_trainer
 
 LOG = "log.jsonl"
@@ -35,14 +34,14 @@ def train(
     recipe: Recipe,
     resume: bool = False,
     warn: Callable[[str], object] = print,
-    kind: Kind = VERIFIER,
+    kind: Kind | None = None,
 ) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; returns what ``training.json`` says.
 
     With ``resume`` it goes on from the last complete checkpoint, or begins if there is none; of an
     output that is complete, the record is returned. Under ``accelerate launch`` only the first
     process writes. ``warn`` is told what may matter but stops nothing; ``kind`` is what its rows
-    are.
+    are (those of the recipe's verifier, if not said).
 
     Raises ``UserError`` for what the user can mend: a missing library, model or dataset, rows that
     can't be trained on, an output that holds another run.
@@ -54,10 +53,11 @@ def train(
     if first and (done := _complete(recipe, resume)):
         return done
     weights, origin = find_base(recipe.base_model)
+    kind = kind or kind_of(recipe)
     data = read_data(recipe, weights, kind)
     prompts = kind.prompt_digest()
     abouts = (data.source.about, *(one.source.about for one in data.joined))
-    if first and {about.get("prompt_sha256", prompts) for about in abouts} != {prompts}:
+    if first and {about.get(kind.rendered_by, prompts) for about in abouts} != {prompts}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with locks.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
         work = recipe.output / WORK / "training"

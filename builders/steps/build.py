@@ -4,7 +4,6 @@ Steps are made chunk by chunk into ``OUTPUT/.work/verifier-steps``; from all tha
 chosen, split by groups of questions, written beside the work and swapped in whole.
 """
 
-import functools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +12,14 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from builders.steps import leakage
+from builders.steps import configs, leakage
 from builders.steps.chunks import Maker, read_rows
 from builders.steps.collect import Found, StepsBuild, enough, make, question_key
 from builders.steps.composition import choose, rank
-from builders.steps.features import CONFIGS, config_features, prompt_completion_row, step_row
+from builders.steps.configs import key_of
+from builders.steps.features import config_features
 from builders.steps.lengths import check_lengths
+from builders.steps.probes import probed_for_twins
 from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rewording import in_held_back_words
@@ -37,29 +36,22 @@ from builders.steps.statistics import (
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
-from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
     MISSING,
-    PROMPT_COMPLETION,
+    MISSING_TWINS,
     REFUSED,
-    SEEN,
     STEPS,
     STEPS_RECORD,
     TEST,
     TRAIN,
-    UNSEEN,
     VERIFIER_STEPS,
 )
 
-SPLITS = (TRAIN, TEST)
 LIBRARIES = ("matplotlib", "scikit-learn")
 """Those of the card's pictures and of the probes."""
-
-ByConfig = Mapping[str, Mapping[str, Sequence[StepRow]]]
-"""Rows by config, then split."""
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README and images by file name, from its statistics and ``dataset_info``."""
@@ -142,21 +134,17 @@ def _write(
     """Choose, split and write the rows; returns the record of it all."""
     chosen = choose(found.candidates, plan.composition, plan.seed)
     picked = _picked(found, chosen.ids, plan.seed)
-    steps = [row for row in picked if row.id in chosen.ids]
-    missing = [row for row in picked if row.id not in chosen.ids]
-    test, together = _split(plan, steps)
+    test, together = _split(plan, [row for row in picked if row.id in chosen.ids])
     reworded = in_held_back_words(
-        plan, verified, maker, [row for row in picked if _key(row) in test]
+        plan, verified, maker, [row for row in picked if key_of(row) in test]
     )
-    steps, missing = ([reworded.get(row.id, row) for row in part] for part in (steps, missing))
-    steps, rewording = _reworded(plan, verified, rewriter, steps)
-    by_config, overlap = _without_copies(
-        {STEPS: _by_split(steps, test), MISSING: _by_split(missing, test)}
-    )
-    train, held = ([row for parts in by_config.values() for row in parts[s]] for s in SPLITS)
+    of = configs.by_config([reworded.get(row.id, row) for row in picked])
+    of[STEPS], rewording = _reworded(plan, verified, rewriter, of[STEPS])
+    rows, overlap = configs.without_copies({c: configs.by_split(r, test) for c, r in of.items()})
+    train, held = ([row for parts in rows.values() for row in parts[s]] for s in (TRAIN, TEST))
     new = unseen(held, train)
     lengths = check_lengths([*train, *held], plan.max_length, plan.tokenizer)
-    files = _files(by_config, new, folder)
+    files = configs.files(rows, new, folder, plan.seed)
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
@@ -168,19 +156,22 @@ def _write(
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined),
         rewording=rewording,
-        missing_evidence={split: len(part) for split, part in by_config[MISSING].items()},
-        wordings={name: _wordings(parts[TEST], new) for name, parts in by_config.items()},
+        missing_evidence=configs.sizes(rows[MISSING]),
+        missing_evidence_twins=configs.sizes(rows[MISSING_TWINS]),
+        wordings={name: configs.wordings(parts[TEST], new) for name, parts in rows.items()},
         overlap=overlap,
         shortfalls=chosen.shortfalls,
-        groups=_groups(together, by_config[STEPS]),
+        groups=_groups(together, rows[STEPS]),
         lengths=lengths,
         verified=[{n: b[n] for n in OF_A_BUILD} for b in verified.of(plan.benchmarks)],
         files=files,
-        examples=examples(by_config[STEPS][TRAIN]),
+        examples=examples(rows[STEPS][TRAIN]),
         prompt_sha256=prompt_digest(),
+        missing_evidence_prompt_sha256=prompt_digest(incomplete_evidence=True),
         libraries={**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
         code_sha256=code_digest(__name__, maker.__module__),
-        **counted(by_config[STEPS]),
+        missing_evidence_probe=probed_for_twins([*train, *held]),
+        **counted(rows[STEPS]),
         **_found_counts(found),
     )
 
@@ -214,7 +205,7 @@ def _found_counts(found: Found) -> dict[str, Any]:
 
 
 def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
-    """The chosen rows and those of missing evidence of the same questions, in the draw's order."""
+    """The chosen rows, and those of incomplete evidence of their questions, in the draw's order."""
     questions = {(c.benchmark, c.question) for c in found.candidates if c.id in chosen}
     missing = {c.id for c in found.missing if (c.benchmark, c.question) in questions}
     rows: dict[str, StepRow] = {}
@@ -226,13 +217,13 @@ def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
     """The questions of the test split, and the groups that hold together."""
-    sizes = Counter(_key(row) for row in steps)
+    sizes = Counter(key_of(row) for row in steps)
     # What a question was changed to comes first, so that its own passages stand in the end.
     asked = {
-        _key(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")
+        key_of(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")
     }
     documents = {key: leakage.document(question) for key, question in asked.items()}
-    shown = {(row.question.benchmark, row.borrowed or "", _key(row)) for row in steps}
+    shown = {(row.question.benchmark, row.borrowed or "", key_of(row)) for row in steps}
     links = [(question_key(name, other), key) for name, other, key in shown if other]
     together = leakage.groups(documents, links)
     together.sort(key=lambda group: rank(plan.seed, group[0]))
@@ -252,68 +243,9 @@ def _groups(
     together: Sequence[Sequence[str]], rows: Mapping[str, Sequence[StepRow]]
 ) -> dict[str, int]:
     """How many groups there are, and the questions of the largest, as far as they have rows."""
-    there = {_key(row) for part in rows.values() for row in part}
+    there = {key_of(row) for part in rows.values() for row in part}
     sizes = [number for group in together if (number := sum(key in there for key in group))]
     return {"groups": len(sizes), "largest": max(sizes, default=0)}
-
-
-def _by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
-    parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
-    for row in picked:
-        key = _key(row)
-        parts[TEST if key in test else TRAIN].append(row)
-    return parts
-
-
-def _without_copies(by_config: ByConfig) -> tuple[ByConfig, dict[str, int]]:
-    """The rows without those of test whose step stands in train, and how many they were.
-
-    Rows of missing evidence whose question has no other row any more go with them.
-    """
-    train = [row for parts in by_config.values() for row in parts[TRAIN]]
-    test = {config: parts[TEST] for config, parts in by_config.items()}
-    out = leakage.copied([row for part in test.values() for row in part], train)
-    there = {_key(row) for row in test[STEPS] if row.id not in out}
-    left = {
-        config: [row for row in part if row.id not in out and _key(row) in there]
-        for config, part in test.items()
-    }
-    made = {config: {**parts, TEST: left[config]} for config, parts in by_config.items()}
-    return made, {config: len(test[config]) - len(left[config]) for config in test}
-
-
-def _wordings(test: Sequence[StepRow], new: frozenset[str]) -> dict[str, int]:
-    number = sum(row.id in new for row in test)
-    return {SEEN: len(test) - number, UNSEEN: number}
-
-
-def _files(
-    by_config: ByConfig, new: frozenset[str], folder: Path
-) -> dict[str, dict[str, SplitFiles]]:
-    files: dict[str, dict[str, SplitFiles]] = {}
-    for config in CONFIGS:
-        columns = config_features(config)
-        form: Callable[[StepRow], dict[str, Any]] = prompt_completion_row
-        if config != PROMPT_COMPLETION:
-            form = functools.partial(_step_row, config, new)
-        source = by_config[MISSING if config == MISSING else STEPS]
-        files[config] = {}
-        for split, part in source.items():
-            writer = SplitWriter(folder / config, split, columns)
-            # A row group at a time, as prompts repeat a question's passages in each row.
-            for start in range(0, len(part), 1_000):
-                content = [form(row) for row in part[start : start + 1_000]]
-                writer.add(pa.Table.from_pylist(content, schema=columns.arrow_schema))
-            files[config][split] = writer.close()
-    return files
-
-
-def _step_row(config: str, new: frozenset[str], row: StepRow) -> dict[str, Any]:
-    return step_row(row, config == MISSING, UNSEEN if row.id in new else SEEN)
-
-
-def _key(row: StepRow) -> str:
-    return question_key(row.question.benchmark, row.question.id)
 
 
 def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:

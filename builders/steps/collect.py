@@ -27,7 +27,6 @@ from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, WORK
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
@@ -74,7 +73,7 @@ class Found:
     shards: list[Path] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     missing: list[Candidate] = field(default_factory=list)
-    """Rows for the config of incomplete evidence."""
+    """Rows for the configs of incomplete evidence."""
     seen: Counter[str] = field(default_factory=Counter)
     passing: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -229,7 +228,7 @@ def _count(
             continue
         if kept_out & {candidate.question, candidate.borrowed}:
             found.kept_rows[name] += 1
-        elif candidate.error_type == MISSING_EVIDENCE:
+        elif candidate.incomplete:
             found.missing.append(candidate)
         else:
             found.candidates.append(candidate)

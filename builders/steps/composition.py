@@ -65,6 +65,8 @@ class Candidate:
     origin: Origin
     borrowed: str | None = None
     """Another question of the benchmark, of which it shows a passage."""
+    incomplete: bool = False
+    """Whether it is of the incomplete-evidence setting (`StepRow.incomplete`)."""
 
     @property
     def row_class(self) -> str:

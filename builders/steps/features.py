@@ -9,6 +9,8 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.names import (
     IDEAL,
     MISSING,
+    MISSING_PROMPT_COMPLETION,
+    MISSING_TWINS,
     ORIGINS,
     PROMPT_COMPLETION,
     REFINED,
@@ -19,20 +21,22 @@ from safe_stepwise.store.names import (
 )
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
 
-CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING)
+CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION)
+TWELVE_LABELS = (MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION)
+"""Configs of the incomplete-evidence setting."""
 
 Row = dict[str, Any]
 
 
 def config_features(config: str) -> Any:
-    """The `datasets.Features` of a config; of ``missing_evidence`` with the twelfth label.
+    """The `datasets.Features` of a config; of `TWELVE_LABELS` with the twelfth label.
 
     ``prompt_completion`` is TRL's conversational form, and the row's id.
     """
     from datasets import Features, List, Value
 
-    if config != PROMPT_COMPLETION:
-        return step_features(incomplete_evidence=config == MISSING)
+    if config not in (PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION):
+        return step_features(config in TWELVE_LABELS)
     turns = List({"role": Value("string"), "content": Value("string")})
     return Features({"id": Value("string"), "prompt": turns, "completion": turns})
 
@@ -103,11 +107,11 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: Wording =
     }
 
 
-def prompt_completion_row(row: StepRow) -> Row:
-    """The row as the loop would ask it, and the reply that it should get."""
-    question, incomplete = row.question, row.feedback.error_type == MISSING_EVIDENCE
+def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False) -> Row:
+    """The row as the loop would ask it in a setting, and the reply that it should get."""
+    shown = row.question
     request = verifier_request(
-        question.question, question.passages, row.previous, row.step, incomplete
+        shown.question, shown.passages, row.previous, row.step, incomplete_evidence
     )
     return {
         "id": row.id,

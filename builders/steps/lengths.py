@@ -33,6 +33,7 @@ class Lengths:
 def check_lengths(rows: Iterable[StepRow], max_length: int, tokenizer: str | None) -> Lengths:
     """Raise ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
 
+    A row is as long as under the prompt of twelve labels, which says more than that of eleven.
     ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
     """
     if tokenizer is not None:
@@ -58,7 +59,7 @@ def check_lengths(rows: Iterable[StepRow], max_length: int, tokenizer: str | Non
 
 
 def _turns(row: StepRow) -> list[dict[str, str]]:
-    content = prompt_completion_row(row)
+    content = prompt_completion_row(row, incomplete_evidence=True)
     return [*content["prompt"], *content["completion"]]
 
 

@@ -31,7 +31,7 @@ from safe_stepwise.methods.loop import (
     run_question,
     tries_at_steps,
 )
-from safe_stepwise.records import Feedback, Question, Step, Trajectory
+from safe_stepwise.records import FAILED, Feedback, Question, Step, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
 
@@ -130,7 +130,7 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined, seed: int = 
 
     ``seed`` is that of the ideal steps.
     """
-    mined.questions["failed" if trajectory.stop_reason == "failed" else "run"] += 1
+    mined.questions[FAILED if trajectory.stop_reason == FAILED else "run"] += 1
     seen = set()
     for attempt in tries_at_steps(trajectory):
         said = attempt.feedback

@@ -1,7 +1,7 @@
 """A fact whose passage is gone: the incomplete-evidence setting (SAFE v2, finding 5)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from builders.steps.rows import StepRow
@@ -11,10 +11,13 @@ from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.wordings import missing, said, searched_for, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.records import Feedback, Passage, Step
+from safe_stepwise.records import Feedback, Passage, Question, Step
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store.names import INJECTED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
+
+INFORMATION_MISS = "Information Miss"
+_CITED = re.compile(r"\bPassage (\d+)")
 
 
 def without_evidence(
@@ -25,7 +28,8 @@ def without_evidence(
     The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
     honest one, which says what it can't find, and the guidance comes with a search query. Only a
     fact whose value no other passage mentions counts: else the evidence is not missing.
-    Earlier steps keep what they say, with the numbers that passages have once one is gone.
+    Earlier steps keep what they say, with the numbers that passages have once one is gone. Behind
+    it stands its `_twin`, if there is one.
     """
     plan, question = checker.plan, checker.question
     places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
@@ -48,10 +52,33 @@ def without_evidence(
         word("guidance", "search", text, unseen=checker.unseen, what=what),
         searched_for(item, question.passages),
     )
-    left = tuple(p for n, p in enumerate(question.passages, 1) if n != item.passage)
-    previous = tuple(_renumbered(step, item.passage) for step in ideal[:place])
-    less = replace(question, passages=left)
-    return [StepRow(less, previous, step, feedback, INJECTED, teacher)]
+    less, previous = _without(question, ideal[:place], item.passage)
+    row = StepRow(less, previous, step, feedback, INJECTED, teacher)
+    twin = _twin(checker, ideal[:place], row, seed)
+    return [row, twin] if twin else [row]
+
+
+def _twin(checker: Checker, ideal: Sequence[Step], row: StepRow, seed: int) -> StepRow | None:
+    """The same step where what it denies is there, so that its label is Information Miss.
+
+    As many passages are left as of the row, where a distractor can go instead: one by which earlier
+    steps keep the numbers that they cite there, if there is one. None where the checker, who sees
+    all passages, finds something else.
+    """
+    question = checker.question
+    found = checker.check(ideal, row.step)
+    if found is None or found.error_type != INFORMATION_MISS:
+        return None
+    cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
+    free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
+    alike = [n for n in free if _without(question, ideal, n)[1] == row.previous]
+    choice, shown, previous = choice_for(str(seed), question.id, "twin"), question, tuple(ideal)
+    if drawn := alike or free:
+        gone = drawn[choice % len(drawn)]
+        shown, previous = _without(question, ideal, gone)
+        said = (_renumbered(text, gone) for text in (found.diagnosis, found.guidance))
+        found = Feedback(INFORMATION_MISS, *said)
+    return StepRow(shown, previous, row.step, found, INJECTED, row.teacher, twin=True)
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
@@ -74,11 +101,24 @@ def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     return first_mention(words, title) is not None
 
 
-def _renumbered(step: Step, gone: int) -> Step:
-    """A step whose citations count without the passage that is gone."""
+def _without(
+    question: Question, steps: Iterable[Step], gone: int
+) -> tuple[Question, tuple[Step, ...]]:
+    """A question without one of its passages, and steps with the numbers that are left."""
+    left = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
+    told = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
+    return replace(question, passages=left), told
+
+
+def _renumbered(text: str, gone: int) -> str:
+    """A text whose citations count without the passage that is gone.
+
+    >>> _renumbered("Passage 2 and Passage 10 name it.", 4)
+    'Passage 2 and Passage 9 name it.'
+    """
 
     def less(match: re.Match[str]) -> str:
         number = int(match[1])
         return f"Passage {number - 1 if number > gone else number}"
 
-    return replace(step, text=re.sub(r"\bPassage (\d+)", less, step.text))
+    return _CITED.sub(less, text)

@@ -53,6 +53,8 @@ KINDS = (
     Kind("evidence types, step alone", _step, _is_evidence, balanced=True, aim=0.40),
 )
 """Aims are those of DESIGN, section 6."""
+MISSED = Kind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
+"""Whether what a step denies is there, told by its words and those before it; the aim is ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,12 @@ def probed(rows: Sequence[StepRow]) -> tuple[Probe, ...]:
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in KINDS)
 
 
+def probed_for_twins(rows: Sequence[StepRow]) -> Probe:
+    """What `MISSED` reaches on the rows of incomplete evidence; raises as `probed`."""
+    rows = sorted(rows, key=lambda row: row.id)
+    return _probe(MISSED, [row for row in rows if MISSED.takes(row)])
+
+
 def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
     gold = [row.feedback.error_type for row in rows]
     groups = [f"{row.question.benchmark}\0{row.question.id}" for row in rows]
@@ -102,7 +110,7 @@ def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
         return Probe(kind.name, measure, kind.aim, len(rows), None, majority, {})
     said = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
     right = Counter(a for a, b in zip(gold, said, strict=True) if a == b)
-    recall = {name: right[name] / counts[name] for name in labels() if name in counts}
+    recall = {name: right[name] / counts[name] for name in labels(True) if name in counts}
     score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
     recalls = {name: _rounded(share) for name, share in recall.items()}
     return Probe(kind.name, measure, kind.aim, len(rows), _rounded(score), majority, recalls)

@@ -1,5 +1,6 @@
 """A verifier set by its source: a folder, or a dataset of the Hub at a revision, pulled."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from builders.benchmarks.hub import HubSource, resolve_commit
@@ -8,8 +9,12 @@ from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
 
 
-def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
+def find_steps(
+    source: str, split: str, configs: Sequence[str] = (STEPS,)
+) -> tuple[Path, str, str | None]:
     """The folder of a verifier set with this split (and train), the set's name and its commit.
+
+    Of a set on the Hub the ``configs`` are pulled.
 
     Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
     """
@@ -20,7 +25,8 @@ def find_steps(source: str, split: str) -> tuple[Path, str, str | None]:
     from huggingface_hub import snapshot_download
 
     commit = resolve_commit(hub)
-    wanted = [f"data/{STEPS}/{name}-*.parquet" for name in dict.fromkeys((split, TRAIN))]
+    splits = dict.fromkeys((split, TRAIN))
+    wanted = [f"data/{config}/{name}-*.parquet" for config in configs for name in splits]
     files = [*wanted, f"{STATISTICS}/*.json"]
     try:
         found = snapshot_download(

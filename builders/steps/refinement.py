@@ -27,7 +27,7 @@ from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.loop import Limits
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Feedback
+from safe_stepwise.records import FAILED, Feedback
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
@@ -50,6 +50,8 @@ class RefinementStatistics:
     limits: Limits
     limit: int | None
     questions: dict[str, int]
+    last_failure: str
+    """Why the last of those that failed did, "" where none did."""
     tries: dict[str, int]
     checked: int
     disagreements: int
@@ -180,6 +182,7 @@ def _statistics(
         limits=plan.limits,
         limit=plan.limit,
         questions=dict(sorted(mined.questions.items())),
+        last_failure=_last_failure(mined, generator, verifier),
         tries=dict(sorted(mined.tries.items())),
         checked=mined.checked.total(),
         disagreements=len(mined.cases),
@@ -199,6 +202,13 @@ def _statistics(
         },
         code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
     )
+
+
+def _last_failure(mined: Mined, *clients: Client) -> str:
+    """Why a question failed, as the client says that was asked for it."""
+    if not mined.questions[FAILED]:
+        return ""
+    return next((client.last_error for client in clients if client.last_error), "no reason given")
 
 
 def _clusters(mined: Mined, kept: Sequence[StepRow]) -> list[dict[str, Any]]:

@@ -28,8 +28,10 @@ def in_held_back_words(
         return {}
     wanted: dict[str, list[StepRow]] = defaultdict(list)
     for row in rows:
-        if row.origin != REFINED and rank(plan.seed, f"words {row.id}")[0] % 2:
-            wanted[question_key(row.question.benchmark, row.question.id)].append(row)
+        key = question_key(row.question.benchmark, row.question.id)
+        drawn = key if row.incomplete else row.id  # a row and its twin have the same words
+        if row.origin != REFINED and rank(plan.seed, f"words {drawn}")[0] % 2:
+            wanted[key].append(row)
     found = {}
     for chunk in chunks_of(plan, verified, maker, {}):
         if not any(question_key(chunk.benchmark, row["id"]) in wanted for row in chunk.rows):
@@ -47,4 +49,5 @@ def in_held_back_words(
 
 def _what(row: StepRow) -> _Made:
     """What a row is of its question, whatever the words."""
-    return (row.feedback.error_type, row.origin, row.context, row.step.number)
+    kind = f"{row.context} {row.twin}"
+    return (row.feedback.error_type, row.origin, kind, row.step.number)

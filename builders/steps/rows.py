@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from safe_stepwise.records import Feedback, Question, Step, identity
 from safe_stepwise.store.names import Origin
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 ContextKind = Literal["original", "altered", "borrowed"]
 """Whether a question's passages are its own, or one states another value, or is another's."""
@@ -31,6 +32,13 @@ class StepRow:
     context: ContextKind = "original"
     borrowed: str | None = None
     """The question of the benchmark whose passage stands among this one's, if there is one."""
+    twin: bool = False
+    """Whether it is the twin of a row whose evidence is missing."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it is of the incomplete-evidence setting: a passage was taken away."""
+        return self.twin or self.feedback.error_type == MISSING_EVIDENCE
 
     @cached_property
     def id(self) -> str:
@@ -50,6 +58,7 @@ class StepRow:
             "teacher": self.teacher,
             "context": self.context,
             "borrowed": self.borrowed,
+            "twin": self.twin,
         }
 
 
@@ -64,6 +73,7 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         content["teacher"],
         content.get("context", "original"),
         content.get("borrowed"),
+        content.get("twin", False),
     )
 
 

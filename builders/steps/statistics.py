@@ -81,6 +81,10 @@ class StepStatistics:
     """What can be labelled without passages."""
     missing_evidence: Mapping[str, int]
     """Rows of the config of that name by split."""
+    missing_evidence_twins: Mapping[str, int]
+    """Likewise."""
+    missing_evidence_probe: Probe
+    """What tells the rows of the two without passages."""
     trajectories: Counts
     refused: Counts
     kept_out: Counts
@@ -96,6 +100,8 @@ class StepStatistics:
     """By config, then split."""
     examples: Sequence[Mapping[str, Any]]
     prompt_sha256: str
+    missing_evidence_prompt_sha256: str
+    """Of the prompts with twelve labels."""
     libraries: Mapping[str, str]
     code_sha256: str
 
@@ -127,7 +133,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
 
 def concerns(made: StepStatistics) -> Iterator[str]:
     """What in a set is not as it should be, a line each: for the one who builds it."""
-    for probe in made.probes:
+    for probe in (*made.probes, made.missing_evidence_probe):
         if probe.is_above:
             yield (
                 f"without its passages {probe.score:.2f} of the set can be labelled ({probe.name}, "

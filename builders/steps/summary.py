@@ -9,6 +9,7 @@ from builders.steps.probes import Probe
 from builders.steps.refined import REFINED, STATISTICS
 from builders.steps.refinement import RefinementStatistics
 from builders.steps.statistics import Rewording, StepStatistics
+from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, STEPS, UNSEEN, VERIFIER_STEPS
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -36,13 +37,17 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         table([header, *rows]),
         "",
         table([("error type", *names), *types]),
-        f"\n{splits}; {sum(made.missing_evidence.values()):,} rows of missing evidence",
+        f"\n{splits}; {sum(made.missing_evidence.values()):,} rows of missing evidence, "
+        f"{sum(made.missing_evidence_twins.values()):,} twins of them where it is there",
         f"kept out for the evaluation sample: {out:,} questions",
         _per_question(made),
         *_overlap(made),
         "",
         table(
-            [("without passages", "rows", "reached", "majority", "aim"), *map(_probe, made.probes)]
+            [
+                ("without passages", "rows", "reached", "majority", "aim"),
+                *map(_probe, (*made.probes, made.missing_evidence_probe)),
+            ]
         ),
         *_wordings(made),
     ]
@@ -126,6 +131,9 @@ def mining(plan: Refinement, found: RefinementStatistics) -> str:
         f"that the checker could judge)"
     )
     lines.append(f"questions and tries: {counts}")
+    if found.last_failure:
+        failed = f"failed questions: {found.questions[FAILED]:,}, the last: {found.last_failure}"
+        lines.append(f"{failed}; run the same command again: only what failed is asked")
     lines += [f"refused, {reason}: {number:,}" for reason, number in found.refused.items()]
     if found.rows < found.wanted:
         lines.append(f"{found.rows:,} rows instead of {found.wanted:,}: there are no more cases")

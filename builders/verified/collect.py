@@ -111,7 +111,8 @@ def source_of(plan: Build) -> InputSource:
     return source
 
 
-def _jobs(plan: Build) -> Iterator[Chunk]:
+def jobs(plan: Build) -> Iterator[Chunk]:
+    """The rows of a build's source, chunk by chunk."""
     schema = shard_schema(features.labeled_features().arrow_schema)
     folder = plan.work / "shards"
     for start, rows in _parts(plan):
@@ -143,14 +144,14 @@ def _total(plan: Build) -> int | None:
     """
     if _spec(plan) is None and not Path(plan.source).exists():
         return plan.limit
-    return sum(chunk.size for chunk in _jobs(plan))
+    return sum(chunk.size for chunk in jobs(plan))
 
 
 def collect(plan: Build, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
-    jobs, check = functools.partial(_jobs, plan), functools.partial(_check, plan)
-    work = Work(jobs, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
+    made, check = functools.partial(jobs, plan), functools.partial(_check, plan)
+    work = Work(made, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
     executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     seen: dict[str, str] = {}
     found = results(work, executor, functools.partial(_total, plan), done.standing)
@@ -174,7 +175,7 @@ def collect(plan: Build, done: Collected) -> None:
 
 def questions(plan: Build) -> Iterator[Question]:
     """The questions of a build's source, without the rows that can't be read."""
-    for job in _jobs(plan):
+    for job in jobs(plan):
         yield from (question for _, question in job.questions()[0])
 
 

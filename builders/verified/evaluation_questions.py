@@ -27,6 +27,7 @@ from builders.benchmarks.musique import split_sentences
 from builders.benchmarks.sizes import check_size
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import fields
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
@@ -101,9 +102,15 @@ def read(
     return Questions(tuple(found.values()), name, digest, parts[0][2], tuple(skipped))
 
 
-def without_last_gold(question: Question) -> Question:
-    """The question without its last gold passage (SAFE v2, finding 5), if it has any."""
-    return without_passage(question, question.gold[-1][0]) if question.gold else question
+def without_drawn_gold(question: Question, seed: int = 0) -> Question:
+    """The question without one of its gold passages, if it has any (SAFE v2, finding 5).
+
+    Which one is drawn by its id and the seed: the last would be the end of most chains.
+    """
+    if not question.gold:
+        return question
+    drawn = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
+    return without_passage(question, question.gold[drawn][0])
 
 
 def without_passage(question: Question, number: int) -> Question:

@@ -112,11 +112,11 @@ def sure(
 
 def _annotated(question: Question, whole: Question, folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    known = {(p.title, p.text): n for n, p in reversed([*enumerate(whole.passages, 1)])}
+    known = {(p.title, _text(p)): n for n, p in reversed([*enumerate(whole.passages, 1)])}
     titles = {p.title: n for n, p in reversed([*enumerate(whole.passages, 1)])}
     places, pages, changed = {}, [], 0
     for place, page in enumerate(question.passages, 1):
-        number = known.get((page.title, page.text))
+        number = known.get((page.title, _text(page)))
         if number is None:  # altered, if the question has one of that title, else another's
             changed, number = changed + 1, titles.get(page.title)
         if number is None:
@@ -124,10 +124,10 @@ def _annotated(question: Question, whole: Question, folder: Path) -> Question:
             continue
         own = whole.passages[number - 1]
         places[number] = place
-        if own.text == page.text:
+        if _text(own) == _text(page):
             pages.append(own)
         else:
-            pages.append(replace(own, sentences=tuple(_cut(page.text, own.sentences))))
+            pages.append(replace(own, sentences=tuple(_cut(_text(page), own.sentences))))
             whole = _as_told(whole, own, page)
     if changed > 1 or whole.question != question.question:
         raise UserError(
@@ -142,6 +142,15 @@ def _annotated(question: Question, whole: Question, folder: Path) -> Question:
             for hop in whole.decomposition
         ),
     )
+
+
+def _text(page: Passage) -> str:
+    """The text without the space at its end that an empty last sentence leaves.
+
+    >>> _text(Passage("Oru", ("Oru is old.", ""))) == _text(Passage("Oru", ("Oru is old. ",)))
+    True
+    """
+    return page.text.strip()
 
 
 def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
@@ -164,7 +173,7 @@ def _as_told(question: Question, old: Passage, new: Passage) -> Question:
     """The question with the value that a passage was given, where an annotation has the old one."""
     values = [t.tail for t in question.evidence] + [hop.answer for hop in question.decomposition]
     for value in dict.fromkeys([*values, question.answer]):
-        other = _put_for(value, old.text, new.text)
+        other = _put_for(value, _text(old), _text(new))
         if other is not None:
             answer = other if question.answer == value else question.answer
             return replace(

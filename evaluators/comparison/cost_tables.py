@@ -5,12 +5,15 @@ from collections.abc import Iterable, Sequence
 from evaluators.comparison.scores import METRICS, Comparison, Row
 from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
 from safe_stepwise.methods.loop import OUT_OF_STEPS
+from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.records import ANSWERED, FAILED
 from safe_stepwise.store import published_tables
 from safe_stepwise.taxonomy import category
 
 _KINDS = ("prompt", "cached", "computed", "completion")
 """Of tokens."""
+_ENDS = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
+"""What the loop's stop reasons are called."""
 
 
 def cost_table(comparison: Comparison) -> Table:
@@ -71,7 +74,7 @@ def ending_table(comparison: Comparison) -> Table:
     names, stops = comparison.names, _stops(comparison)
     table: Table = [
         (comparison.answering, "method", "questions", "steps / question",
-         *("out of steps" if stop == OUT_OF_STEPS else stop for stop in stops),
+         *(_ENDS.get(stop, stop) for stop in stops),
          "replies that are no step", "retries used up", "steps accepted unverified")
     ]  # fmt: skip
     for row in comparison.rows:

@@ -4,26 +4,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.tables import csv_bytes
-from evaluators.verifier.quality import FAILED, LABELS, OF_ROWS, OUTCOMES
+from evaluators.verifier.quality import FAILED, OF_ROWS, UNPARSED
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.measures import title_of
 from safe_stepwise.store.tables import table
-from safe_stepwise.taxonomy import category
+from safe_stepwise.taxonomy import category, labels
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
 """Measures in the page's table of verifiers."""
 
 
-def confusion_csv(confusion: Mapping[str, Mapping[str, int]]) -> bytes:
-    """Gold labels down, what was said across."""
-    counts = [[g, *(confusion.get(g, {}).get(said, 0) for said in OUTCOMES)] for g in LABELS]
-    return csv_bytes([["gold", *OUTCOMES], *counts])
+Confusion = Mapping[str, Mapping[str, int]]
 
 
-def confusion_png(confusion: Mapping[str, Mapping[str, int]], title: str) -> bytes:
+def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> bytes:
+    """Gold labels of a setting down, what was said across."""
+    golds = labels(incomplete_evidence)
+    said = (*golds, UNPARSED, FAILED)
+    counts = [[gold, *(confusion.get(gold, {}).get(one, 0) for one in said)] for gold in golds]
+    return csv_bytes([["gold", *said], *counts])
+
+
+def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = False) -> bytes:
     """The matrix as a picture, each row shaded by the share of its gold label's rows."""
-    columns = [s for s in OUTCOMES if s != FAILED or any(FAILED in c for c in confusion.values())]
-    counts = [[confusion.get(gold, {}).get(said, 0) for said in columns] for gold in LABELS]
+    golds = labels(incomplete_evidence)
+    columns = [*golds, UNPARSED, *[FAILED] * any(FAILED in c for c in confusion.values())]
+    counts = [[confusion.get(gold, {}).get(said, 0) for said in columns] for gold in golds]
     shares = [[n / max(1, sum(row)) for n in row] for row in counts]
 
     def draw(axes: Any) -> None:
@@ -34,7 +40,7 @@ def confusion_png(confusion: Mapping[str, Mapping[str, int]], title: str) -> byt
                     color = "white" if shares[y][x] > 0.5 else "black"
                     axes.text(x, y, f"{n:,}", ha="center", va="center", color=color, fontsize=8)
         axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", fontsize=8)
-        axes.set_yticks(range(len(LABELS)), LABELS, fontsize=8)
+        axes.set_yticks(range(len(golds)), golds, fontsize=8)
         axes.set_xlabel("said")
         axes.set_ylabel("gold")
         # A name may hold what matplotlib would take for a formula.
@@ -165,8 +171,12 @@ def _what(found: Mapping[str, Any]) -> str:
         f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
         f"`{steps['name']}`{revision}{' (simulated)' if steps['simulated'] else ''}; "
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
+        f"{_TWELVE if steps.get('incomplete_evidence') else ''}"
         f"A reply could have {steps['max_tokens']:,} tokens."
     )
+
+
+_TWELVE = "Asked with twelve labels, rows that lack evidence and their twins included. "
 
 
 def _wordings(verifiers: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,9 +1,9 @@
 """How good a verifier is on labelled steps: its labels, its alarms, where it sees the first error.
 
-**Rows.** Each row of ``safe-verifier-steps`` has a gold label (eleven of them) and what the
-verifier said of the step: a label, `UNPARSED` for a reply that holds no valid verdict, or `FAILED`
-for a request without a reply. The last two are no labels: such a row is in every denominator and
-never right, and both are counted apart.
+**Rows.** Each row of ``safe-verifier-steps`` has a gold label (of eleven, or of twelve where
+evidence may be missing) and what the verifier said of the step: a label, `UNPARSED` for a reply
+that holds no valid verdict, or `FAILED` for a request without a reply. The last two are no labels:
+such a row is in every denominator and never right, and both are counted apart.
 
 - ``accuracy``: share of rows with the gold label. ``macro_f1``: mean of the labels' F1 over the
   labels that occur as gold.
@@ -41,13 +41,15 @@ from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 
 UNPARSED, FAILED = "unparsed", "failed"
-LABELS = labels()
+LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
+"""What may be said of a step where no evidence is missing."""
 RESAMPLES = 1_000
 OF_ROWS = tuple(name for name in MEASURES if not name.startswith("first_error"))
 """The measures that need no trajectories."""
 
-_N, _CORRECT = len(LABELS), LABELS.index(CORRECT)
+_SAID = (*TWELVE, UNPARSED, FAILED)
+_N, _CORRECT = len(TWELVE), TWELVE.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
 
 
@@ -67,7 +69,7 @@ class Judged:
     """One of `names.WORDINGS`, where the set says it."""
 
     def __post_init__(self) -> None:
-        if self.gold not in LABELS or self.said not in OUTCOMES:
+        if self.gold not in TWELVE or self.said not in _SAID:
             raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.said!r}")
 
 
@@ -87,14 +89,14 @@ class Walk:
         >>> Walk("b", "q", 2, ("Correct", "Redundancy")).flagged
         2
         """
-        found = (n for n, said in enumerate(self.said, 1) if said in LABELS and said != CORRECT)
+        found = (n for n, said in enumerate(self.said, 1) if said in TWELVE and said != CORRECT)
         return next(found, None)
 
     @property
     def is_right(self) -> bool:
         """Whether the flagged step is the first error and all before it could be read."""
         said = self.said[: self.flagged]
-        return self.flagged == self.first_error and all(one in LABELS for one in said)
+        return self.flagged == self.first_error and all(one in TWELVE for one in said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def quality(
     whole = confusion.sum(axis=0)
     scores = (
         Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum()))
-        for n, name in enumerate(LABELS)
+        for n, name in enumerate(TWELVE)
     )
     benchmarks = sorted({row.benchmark for row in judged})
     return Quality(
@@ -150,8 +152,8 @@ def quality(
         intervals=_intervals(confusion, located, seed, resamples),
         types=tuple(score for score in scores if score.true or score.found),
         confusion={
-            gold: {said: int(n) for said, n in zip(OUTCOMES, row, strict=True) if n}
-            for gold, row in zip(LABELS, whole, strict=True)
+            gold: {said: int(n) for said, n in zip(_SAID, row, strict=True) if n}
+            for gold, row in zip(TWELVE, whole, strict=True)
             if row.any()
         },
         benchmarks={name: _of_benchmark(name, judged, walks) for name in benchmarks},
@@ -183,7 +185,7 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
     """
     of_b = {row.id: row.said for row in b}
     pairs = [(row.said, of_b[row.id]) for row in a if row.id in of_b]
-    read = [pair for pair in pairs if all(said in LABELS for said in pair)]
+    read = [pair for pair in pairs if all(said in TWELVE for said in pair)]
     n, left_out = len(read), len(pairs) - len(read)
     if not n:
         return Agreement(0, left_out, None, None)
@@ -197,10 +199,10 @@ def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matri
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}
-    confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
+    confusion = np.zeros((len(keys), _N, len(_SAID)))
     located = np.zeros((len(keys), 4))
     for row in judged:
-        gold, said = LABELS.index(row.gold), OUTCOMES.index(row.said)
+        gold, said = TWELVE.index(row.gold), _SAID.index(row.said)
         confusion[place[row.benchmark, row.question], gold, said] += 1
     for walk in walks:
         first = 0 if walk.first_error is not None else 2

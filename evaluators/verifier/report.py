@@ -68,12 +68,12 @@ def files(
     found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[VerifierRun]
 ) -> dict[str, bytes]:
     """The files of an evaluation by name."""
-    first = found["verifiers"][0]
+    first, twelve = found["verifiers"][0], found["steps"].get("incomplete_evidence", False)
     made = {
         QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
         PAGE: page(found).encode(),
-        f"{CONFUSION}.csv": confusion_csv(first["confusion"]),
-        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first)),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"], twelve),
+        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), twelve),
     }
     rows = {case.asked for case in cases}
     for run in runs:

@@ -68,7 +68,10 @@ class VerifierRun:
 
 
 def ask(
-    specs: Sequence[str], client_of: Callable[[str], Client], asked: Mapping[Prefix, Request]
+    specs: Sequence[str],
+    client_of: Callable[[str], Client],
+    asked: Mapping[Prefix, Request],
+    incomplete_evidence: bool = False,
 ) -> tuple[list[VerifierRun], list[str]]:
     """The verdicts of each engine, opened one after the other, and what was spent on them.
 
@@ -78,7 +81,7 @@ def ask(
     for number, spec in enumerate(specs):
         role = f"baseline {number}" if number else "verifier"
         client = client_of(spec)
-        runs.append(run_verifier(client, role, asked))
+        runs.append(run_verifier(client, role, asked, incomplete_evidence))
         a = client.total()
         spent.append(
             f"{role}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
@@ -107,9 +110,15 @@ def constant(label: str, role: str, asked: Mapping[Prefix, Request]) -> Verifier
     return VerifierRun(f"always {label}", role, False, replies, is_constant=True)
 
 
-def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> VerifierRun:
+def run_verifier(
+    client: Client,
+    role: str,
+    asked: Mapping[Prefix, Request],
+    incomplete_evidence: bool = False,
+) -> VerifierRun:
     """The verdicts of a client's engine, which is closed afterwards.
 
+    Missing Evidence is a verdict only where it was asked for with ``incomplete_evidence``.
     What a run that was stopped had received is in the client's cache, and is not asked again.
     Raises ``UserError`` if the engine can't work, or answers none of its first requests.
     """
@@ -117,7 +126,7 @@ def run_verifier(client: Client, role: str, asked: Mapping[Prefix, Request]) -> 
     with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
     pairs = zip(asked.items(), found, strict=True)
-    replies = {one: _reply(reply, request) for (one, request), reply in pairs}
+    replies = {one: _reply(reply, request, incomplete_evidence) for (one, request), reply in pairs}
     return VerifierRun(client.name, role, client.engine.simulated, replies)
 
 
@@ -140,11 +149,11 @@ def _settled(client: Client) -> int:
     return whole.answered + whole.hits + whole.failed
 
 
-def _reply(found: Completion | EngineError, request: Request) -> Reply:
+def _reply(found: Completion | EngineError, request: Request, incomplete_evidence: bool) -> Reply:
     if isinstance(found, EngineError):
         return Reply(FAILED, reason=str(found))
     try:
-        verdict = parse_feedback(found.text, data=prompts.data_of(request))
+        verdict = parse_feedback(found.text, incomplete_evidence, prompts.data_of(request))
         said, reason = verdict.error_type, ""
     except FeedbackError as error:
         said, reason = UNPARSED, str(error)

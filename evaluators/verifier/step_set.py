@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluators.verifier.quality import LABELS, Walk
+from evaluators.verifier.quality import TWELVE, Walk
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -34,12 +34,14 @@ from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import parse_json, read_record
 from safe_stepwise.store.shapes import shaped
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
 T = TypeVar("T")
 _WORDING = "wording"
 """A column that sets of before do not have."""
-_CLASSES = {"error_type": LABELS, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
+_CLASSES = {"error_type": TWELVE, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
+_DIGESTS = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
+"""What a set's statistics call the digest of the prompts of a setting."""
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
@@ -90,19 +92,29 @@ class StepCase:
         return self.origin in (names.IDEAL, names.INJECTED)
 
 
-def about(folder: Path, split: str) -> dict[str, Any]:
+def configs(incomplete_evidence: bool) -> tuple[str, ...]:
+    """The configs whose rows are asked about in a setting."""
+    return (names.STEPS, names.MISSING, names.MISSING_TWINS)[: 3 if incomplete_evidence else 1]
+
+
+def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
     """What is known of a verifier set and a split of it: version, digests, who rendered it.
 
     Raises ``UserError`` if the folder is no such set.
     """
-    files = split_files(folder, split)
+    files = {
+        f"{config}/{file.name}" if config != names.STEPS else file.name: file
+        for config in configs(incomplete_evidence)
+        for file in split_files(folder, split, config)
+    }
     record = folder / names.STEPS_RECORD
     told = read_record(record, ANEW) if record.is_file() else {}
     return {
         "version": told.get("version"),
         "simulated": bool(told.get("simulated")),
-        "sha256": {file.name: _digest(file) for file in files},
-        "rendered_by": told.get("prompt_sha256"),
+        "incomplete_evidence": incomplete_evidence,
+        "sha256": {name: _digest(file) for name, file in files.items()},
+        "rendered_by": told.get(_DIGESTS[incomplete_evidence]),
     }
 
 
@@ -113,23 +125,37 @@ def _digest(file: Path) -> str:
         raise UserError(f"{file}: cannot be read ({error.strerror}); {ANEW}") from None
 
 
-def split_files(folder: Path, split: str) -> list[Path]:
+def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Path]:
     """The files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
     if not (folder / "data" / names.STEPS).is_dir():
         raise UserError(
             f"{folder}: no {names.VERIFIER_STEPS} in it; build one with "
             "python -m scripts.build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
         )
-    return parquet_files(folder, names.STEPS, split)
+    return parquet_files(folder, config, split)
 
 
-def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepCase]:
-    """The rows of a split, or the first ``limit``, which are a draw (the set is shuffled).
+def read_cases(
+    folder: Path, split: str, limit: int | None = None, incomplete_evidence: bool = False
+) -> list[StepCase]:
+    """The rows of a split, or ``limit`` of them: the first, which are a draw (the set is shuffled).
+
+    With ``incomplete_evidence`` the rows of several configs, the draw being by their ids.
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
-    found = chain.from_iterable(map(_cases, split_files(folder, split)))
+    files = [
+        f for config in configs(incomplete_evidence) for f in split_files(folder, split, config)
+    ]
+    found: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
+    if incomplete_evidence and limit is not None:
+        found = iter(sorted(found, key=lambda case: case.id))  # a hash
     cases = [*islice(found, limit)]
+    if incomplete_evidence and not any(case.gold == MISSING_EVIDENCE for case in cases):
+        raise UserError(
+            f"{folder}: none of its {split} rows lacks evidence; take more rows, or leave out "
+            "--incomplete-evidence"
+        )
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
         raise UserError(
@@ -139,19 +165,25 @@ def read_cases(folder: Path, split: str, limit: int | None = None) -> list[StepC
     return cases
 
 
-def majority(folder: Path, split: str = names.TRAIN) -> str | None:
+def majority(
+    folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False
+) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
-    files, columns = split_files(folder, split), ("error_type",)
+    columns = ("error_type",)
+    files = [
+        f for config in configs(incomplete_evidence) for f in split_files(folder, split, config)
+    ]
     found = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
     counts = Counter(chain.from_iterable(found))
-    return LABELS[max(sorted(counts), key=counts.__getitem__)] if counts else None
+    return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase]) -> dict[Prefix, Request]:
+def requests(cases: Iterable[StepCase], incomplete_evidence: bool = False) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds.
+    too. Question by question, shorter ones first, so that a prefix cache holds. With
+    ``incomplete_evidence`` they allow for the twelfth label.
     """
     wanted: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
@@ -159,7 +191,7 @@ def requests(cases: Iterable[StepCase]) -> dict[Prefix, Request]:
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps)
+        asked: _request(question, asked.steps, incomplete_evidence)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
     }
@@ -182,9 +214,10 @@ def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     return found
 
 
-def _request(question: Question, steps: tuple[Step, ...]) -> Request:
+def _request(question: Question, steps: tuple[Step, ...], incomplete_evidence: bool) -> Request:
     *previous, step = steps
-    request = verifier_request(question.question, question.passages, previous, step)
+    shown = (question.question, question.passages)
+    request = verifier_request(*shown, previous, step, incomplete_evidence)
     return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
@@ -204,7 +237,7 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    label, origin = LABELS[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
+    label, origin = TWELVE[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
     wording = names.WORDINGS[_place(row[_WORDING])] if _WORDING in row else None
     return shaped(StepCase(row["id"], question, steps, label, origin, wording), StepCase, "the row")
 
@@ -245,5 +278,6 @@ def _check(file: Path, columns: Sequence[str]) -> None:
     if lacking := sorted(set(columns) - set(schema.names)):
         raise UserError(f"{file}: no rows of {names.VERIFIER_STEPS} (no column {lacking[0]})")
     for column, ours in _CLASSES.items():
-        if column in columns and named[column] != list(ours):
+        # A config of eleven labels has all of the twelve but the last.
+        if column in columns and named[column] != [*ours[: len(named[column])]]:
             raise UserError(f"{file}: its {column} has other names than this version knows")

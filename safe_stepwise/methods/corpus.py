@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import RETRIEVED
+from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
 from safe_stepwise.store.files import remove_folder, whole_folder
 from safe_stepwise.store.parsing import parse_json

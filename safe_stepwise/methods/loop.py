@@ -16,11 +16,12 @@ verifies.
 
 With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
 Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
-written anew, which counts as a retry. A query asked before, or one that finds nothing new, leaves a
-rejection like any other. Without a verifier nobody searches.
+written anew, which counts as a retry. A step that stays without evidence ends the question by the
+rule of `searching`: it is asked for its answer, the stop reason being ``no_evidence``. Without a
+verifier nobody searches.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -31,6 +32,7 @@ from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
 from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.searching import NO_EVIDENCE, Search, Searching, told
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -42,14 +44,9 @@ from safe_stepwise.records import (
     Trajectory,
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, STEP_KINDS
+from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 OnExhausted = Literal["accept", "drop"]
-Search = Callable[[str], Sequence[Passage]]
-"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
-
-RETRIEVED = 3
-"""Passages a query brings in (SAFE v2, finding 5)."""
 
 GENERATOR, VERIFIER = "generator", "verifier"
 """Who is asked, and whose tokens are counted."""
@@ -207,7 +204,10 @@ class _Run:
     """The verdict on the last accepted step."""
     rejected: list[tuple[str, Feedback]] = field(default_factory=list)
     """Tries at the next step, with what was said of them."""
-    queries: set[str] = field(default_factory=set)
+    searching: Searching = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.searching = Searching(self.limits.search)
 
     @property
     def answer(self) -> str:
@@ -220,17 +220,18 @@ class _Run:
             await self._round()
             if self.answer:
                 return ANSWERED
+            if self.searching.is_over:
+                break
         await self._ask_for_answer()
-        return OUT_OF_STEPS
+        return NO_EVIDENCE if self.searching.is_over else OUT_OF_STEPS
 
     async def _round(self) -> None:
         """One step, tried until it is accepted or the retries are used up."""
         for retry in range(self.limits.max_retries + 1):
-            is_last = retry == self.limits.max_retries
-            if await self._try(accept_anyway=is_last and self.limits.on_exhausted == "accept"):
+            if await self._try(is_last=retry == self.limits.max_retries) or self.searching.is_over:
                 return
 
-    async def _try(self, accept_anyway: bool) -> bool:
+    async def _try(self, is_last: bool) -> bool:
         number = len(self.steps) + 1
         reply = await self.generator.ask(self._request())
         try:
@@ -243,13 +244,17 @@ class _Run:
         except EngineError:
             self._keep(reply, None, False)
             raise
-        passed = feedback is None or feedback.error_type == CORRECT or accept_anyway
-        self._keep(reply, feedback, passed, judged, self._retrieved(feedback))
-        if passed:
+        found = self.searching.look(self.question, feedback, is_last)
+        self.question = replace(self.question, passages=(*self.question.passages, *found))
+        is_sound = feedback is None or feedback.error_type == CORRECT
+        anyway = is_last and self.limits.on_exhausted == "accept" and not self.searching.is_over
+        self._keep(reply, feedback, is_sound or anyway, judged, found)
+        if is_sound or anyway:
             self.steps.append(step)
             self.advice = feedback if feedback is not _UNREAD else None
             self.rejected.clear()
-        return passed
+            self.searching.stands(feedback)
+        return is_sound or anyway
 
     async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
         """What the verifier says, and the reply that says so; None where nobody verifies."""
@@ -265,24 +270,6 @@ class _Run:
             return parse_feedback(reply.text, incomplete, prompts.data_of(request)), reply
         except FeedbackError:
             return _UNREAD, reply
-
-    def _retrieved(self, feedback: Feedback | None) -> tuple[Passage, ...]:
-        """The new passages that a verdict's query finds, which are at hand from then on."""
-        search = self.limits.search
-        if search is None or feedback is None or feedback.error_type != MISSING_EVIDENCE:
-            return ()
-        query = " ".join((feedback.query or "").split())
-        if not query or query.casefold() in self.queries:
-            return ()
-        self.queries.add(query.casefold())
-        known = {(page.title, page.text) for page in self.question.passages}
-        new: list[Passage] = []
-        for page in search(query)[:RETRIEVED]:
-            if (page.title, page.text) not in known:
-                known.add((page.title, page.text))
-                new.append(page)
-        self.question = replace(self.question, passages=(*self.question.passages, *new))
-        return tuple(new)
 
     async def _ask_for_answer(self) -> None:
         reply = await self.generator.ask(self._request(final=True))
@@ -326,7 +313,7 @@ class _Run:
         )
         self.attempts.append(attempt)
         if feedback is not None and not accepted:
-            self.rejected.append((reply.text, feedback))
+            self.rejected.append((reply.text, told(feedback, retrieved)))
 
 
 def malformed(error: StepError, number: int) -> Feedback:

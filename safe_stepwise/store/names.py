@@ -24,6 +24,7 @@ TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
 """What configs of `VERIFIED` append to a benchmark's name: all rows with labels, the sample."""
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
+MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
 """Configs of `VERIFIER_STEPS`."""
 
 Origin = Literal["ideal", "injected", "refined"]

@@ -77,14 +77,17 @@ class PlausibleMaker:
                 step = Step(n + 1, f"####ANSWER: not {n}" if last else text, kind)
                 said = Feedback(entry.name, f"Wrong: {entry.name}.", f"Do step {n + 1} again.")
                 rows.append(self.row(question, steps, n, step, said, "injected"))
-        rows.append(self.missing(question, steps))
+        rows += self.missing(question, steps)
         return Made(tuple(rows), tuple(refused))
 
-    def missing(self, question: Question, steps: tuple[Step, ...]) -> StepRow:
+    def missing(self, question: Question, steps: tuple[Step, ...]) -> tuple[StepRow, StepRow]:
         gold = question.gold[0][0]
         kept = tuple(p for n, p in enumerate(question.passages, 1) if n != gold)
         feedback = Feedback(MISSING_EVIDENCE, "Not there.", "Search.", "what to look for")
-        return self.row(replace(question, passages=kept), steps, 0, steps[0], feedback, "injected")
+        step = replace(steps[0], text=f"No passage says it of {question.id}.")
+        lacks = self.row(replace(question, passages=kept), steps, 0, step, feedback, "injected")
+        missed = replace(feedback, error_type="Information Miss", query=None)
+        return lacks, replace(lacks, question=question, feedback=missed, twin=True)
 
     def row(self, question, steps, n, step, feedback, origin):  # type: ignore[no-untyped-def]
         return StepRow(question, steps[:n], step, feedback, origin, self.name)

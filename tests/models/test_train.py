@@ -21,11 +21,12 @@ import pytest
 from safe_stepwise.engines.base import Completion, Message, Request, Sampling
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import prompt_digest
 from scripts import build_verified, build_verifier_steps
 from trainers.base_model import find_base
 from trainers.checkpoints import is_complete
 from trainers.config import Filters, Recipe
-from trainers.data import read_data
+from trainers.data import read_data, train_rows
 from trainers.lora import merge
 from trainers.rows.tokens import check_masks
 from trainers.run import train
@@ -308,6 +309,27 @@ def test_filters_read_labels_and_origins(recipe: Recipe, base: Path, steps: Path
         found = read_data(replace(recipe, filters=filters, held_out=0), weights).train
         assert 0 < len(found) < len(rows)
         assert [one.id for one in found] == expected
+
+
+def test_it_learns_twelve_labels(recipe: Recipe, whole: Any, tmp_path: Path) -> None:
+    """A few steps on rows that lack evidence, as on all others, under the prompt that allows it."""
+    twelve = replace(
+        recipe,
+        incomplete_evidence=True,
+        output=tmp_path / "twelve",
+        filters=Filters(drop_category="Attribution", rows=8),
+    )
+    rows = train_rows(twelve)[1]
+    assert any("Missing Evidence" in row["completion"][0]["content"] for row in rows)
+    assert all("Missing Evidence" in row["prompt"][0]["content"] for row in rows)
+    made = train(twelve)
+    losses = [point["loss"] for point in made["curve"]]
+    assert len(losses) == made["run"]["steps"] == 8
+    assert made["held_out"]["loss_after"] < made["held_out"]["loss_before"]
+    assert made["recipe"]["incomplete_evidence"] is True
+    assert made["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
+    assert whole["prompt_sha256"] == prompt_digest()
+    assert whole["recipe"]["incomplete_evidence"] is False
 
 
 def _options(recipe: Recipe) -> list[str]:

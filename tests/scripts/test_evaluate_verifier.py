@@ -20,6 +20,7 @@ from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.store import progress as bars
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main, with_annotations
@@ -27,6 +28,7 @@ from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.servers.openai_server import Cut, MockServer
 
 ROOT = Path(__file__).parents[2]
+SET = "safe-verifier-steps"
 FILES = {
     *("verifier_quality.json", "verifier_quality.md", "confusion.csv", "confusion.png"),
     *("verdicts.jsonl", "prefixes.jsonl"),
@@ -271,6 +273,100 @@ def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
         lines = (output / name).read_text().splitlines()
         assert lines
         assert all(json.loads(line)["simulated"] for line in lines)
+
+
+def twelve(built: Path) -> dict[str, str]:
+    """`gold`, of the setting in which evidence may be missing."""
+    (file,) = (built / SET / "data" / "missing_evidence_prompt_completion").glob("test-*")
+    return {
+        row["prompt"][-1]["content"]: row["completion"][0]["content"]
+        for row in pq.read_table(file).to_pylist()
+    }
+
+
+def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_search_asks(
+    built: Path, tmp_path: Path
+) -> None:
+    output, sent = tmp_path / "out", list[Mapping[str, Any]]()
+
+    def reply(body: Mapping[str, Any]) -> str:
+        sent.append(body)
+        return oracle(twelve(built))(body)
+
+    with MockServer(reply) as server:
+        main([*arguments(built, output, server.spec), "--incomplete-evidence"])
+    (file,) = (built / SET / "data" / "missing_evidence_prompt_completion").glob("test-*")
+    rendered = [row["prompt"] for row in pq.read_table(file).to_pylist()]
+    asked = [body["messages"] for body in sent]
+    assert all(prompt in asked for prompt in rendered)
+    assert all("Missing Evidence" in json.dumps(body["response_format"]) for body in sent)
+    found = read(output)
+    first, constant, never = found["verifiers"]
+    assert first["rows"] == len(rendered)
+    assert set(first["measures"].values()) == {1.0}
+    lacking = {t["name"]: t["gold"] for t in first["types"]}["Missing Evidence"]
+    assert first["confusion"]["Missing Evidence"] == {"Missing Evidence": lacking}
+    assert lacking > 3
+    told = [
+        ("majority class of train", "always Information Miss"),
+        ("no error ever", "always Correct"),
+    ]
+    assert [
+        (v["role"], v["name"]) for v in (constant, never)
+    ] == told  # of its twins there are many
+    assert found["steps"]["incomplete_evidence"] is True
+    assert found["steps"]["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
+    assert {name.partition("/")[0] for name in found["steps"]["sha256"] if "/" in name} == {
+        *("missing_evidence", "missing_evidence_twins")
+    }
+    table = list(csv.reader((output / "confusion.csv").open()))
+    assert (table[0][12], table[-1][0], table[-1][12]) == (*["Missing Evidence"] * 2, str(lacking))
+    page = (output / "verifier_quality.md").read_text()
+    assert "Asked with twelve labels" in page
+    assert f"| Missing Evidence | Missing Evidence | {lacking} | {lacking} |" in page
+
+
+def test_a_verifier_that_never_sees_that_evidence_is_missing_pays_for_it(
+    built: Path, tmp_path: Path
+) -> None:
+    gold = {
+        asked: PASS if "Missing Evidence" in said else said for asked, said in twelve(built).items()
+    }
+    with MockServer(oracle(gold)) as server:
+        main([*arguments(built, tmp_path / "out", server.spec), "--incomplete-evidence"])
+    first = read(tmp_path / "out")["verifiers"][0]
+    assert set(first["confusion"]["Missing Evidence"]) == {"Correct"}
+    assert first["measures"]["error_precision"] == 1 > first["measures"]["error_recall"] > 0.5
+    assert first["measures"]["first_error_erroneous"] < 1
+
+
+def test_the_graph_checker_says_missing_evidence_only_where_it_may(
+    built: Path, tmp_path: Path
+) -> None:
+    said = {}
+    for name, more in {"eleven": [], "twelve": ["--incomplete-evidence"]}.items():
+        main([*arguments(built, tmp_path / name, "symbolic", verified=str(built)), *more])
+        said[name] = read(tmp_path / name)["verifiers"][0]
+    assert "Missing Evidence" not in {t["name"] for t in said["eleven"]["types"]}
+    (missing,) = [t for t in said["twelve"]["types"] if t["name"] == "Missing Evidence"]
+    assert missing["recall"] > 0.9
+    assert missing["precision"] > 0.9
+    assert said["twelve"]["measures"]["accuracy"] > 0.9
+
+
+def test_a_limit_takes_rows_of_all_configs(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = read_cases(built / SET, "test", 25, incomplete_evidence=True)
+    assert len(cases) == 25
+    golds = {case.gold for case in cases}
+    assert {"Missing Evidence", "Correct"} < golds
+    whole = read_cases(built / SET, "test", incomplete_evidence=True)
+    assert {case.id for case in cases} < {case.id for case in whole}
+    assert not any(case.gold == "Missing Evidence" for case in read_cases(built / SET, "test"))
+    folder = write_set(tmp_path / "set", test=[row("1", [step(1, "a.")])])
+    with pytest.raises(UserError, match="none of its test rows lacks evidence"):
+        main([*arguments(folder, tmp_path / "out", "openai:m"), "--incomplete-evidence"])
 
 
 def test_other_annotations_are_refused(built: Path, tmp_path: Path) -> None:

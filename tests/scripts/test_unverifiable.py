@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 
 from builders.steps import leakage
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.taxonomy import category, labels
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, Recipe
-from trainers.data import train_rows
+from trainers.data import kind_of, train_rows
 from trainers.record import joined_of
 from trainers.rows.base import fingerprint
 from trainers.rows.tokens import Example
@@ -96,6 +99,41 @@ def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
     _, fewer, (part,) = train_rows(recipe(built, "unverified", **ideal))
     assert 0 < len(part.ids) < len(joined.ids)
     assert len(fewer) < len(rows)
+
+
+def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_path: Path) -> None:
+    asked = replace(recipe(built), incomplete_evidence=True)
+    source, rows, _ = train_rows(asked)
+    data = built / "verified" / SET / "data"
+    (file,) = (data / "missing_evidence_prompt_completion").glob("train-*")
+    assert [row["id"] for row in rows] == pq.read_table(file)["id"].to_pylist()
+    said = Counter(json.loads(row["completion"][0]["content"])["error_type"] for row in rows)
+    assert said["Missing Evidence"] > 10
+    assert set(said) == set(labels(incomplete_evidence=True))
+    assert all("Missing Evidence" in row["prompt"][0]["content"] for row in rows)
+    kind = kind_of(asked)
+    assert kind.prompt_digest() == prompt_digest(True) == source.about[kind.rendered_by]
+    assert kind_of(recipe(built)).prompt_digest() == prompt_digest()
+    for row in rows:
+        kind.check(row["completion"][0]["content"])
+    # Filters and sets that join know the rows of all configs.
+    for name in ("Missing Evidence", "Attribution"):
+        dropped = replace(asked, filters=Filters(drop_category=name))  # type: ignore[arg-type]
+        kept = Counter(
+            json.loads(row["completion"][0]["content"])["error_type"]
+            for row in train_rows(dropped)[1]
+        )
+        assert kept == {n: c for n, c in said.items() if category(n) != name}
+    more = replace(recipe(built, "unverified"), incomplete_evidence=True)
+    _, joined, (part,) = train_rows(more)
+    assert len(joined) == len(rows) + len(part.ids)
+    before = shutil.copytree(built / "verified" / SET, tmp_path / "before")
+    record = before / "statistics" / "verifier_steps.json"
+    told = json.loads(record.read_text())
+    del told["files"]["missing_evidence_prompt_completion"]
+    record.write_text(json.dumps(told))
+    with pytest.raises(UserError, match="holds no missing_evidence_prompt_completion; make or"):
+        train_rows(replace(asked, dataset=str(before)))
 
 
 def test_a_set_named_twice_and_tested_questions_are_refused(built: Path, tmp_path: Path) -> None:

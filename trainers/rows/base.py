@@ -45,6 +45,8 @@ class Kind:
     """Raises ``BadRow`` for a completion that is none, or is cut short."""
     prompt_digest: Callable[[], str]
     """SHA-256 of the prompts that are sent to the adapter once it serves."""
+    rendered_by: str = "prompt_sha256"
+    """What a set's statistics call the digest of those that its rows were rendered by."""
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:

@@ -1,42 +1,65 @@
 """The rows a verifier is trained on: ``prompt_completion`` of a safe-verifier-steps set.
 
+For incomplete evidence, ``missing_evidence_prompt_completion``: the same rows, and those where a
+passage is missing, under the prompt that allows for the twelfth label (SAFE v2, finding 5).
+
 Source: ours (`python -m scripts.build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...],
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
 
-What an ablation filters by (error type, origin) stands in the config ``steps``, under the same ids.
+What an ablation filters by (error type, origin) stands in the configs of steps, under the same ids.
 """
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import Feedback
-from safe_stepwise.store.names import PROMPT_COMPLETION, STEPS, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.names import (
+    MISSING,
+    MISSING_PROMPT_COMPLETION,
+    MISSING_TWINS,
+    PROMPT_COMPLETION,
+    STEPS,
+    STEPS_RECORD,
+    VERIFIER_STEPS,
+)
 from safe_stepwise.taxonomy import CORRECT, category
 from trainers.config import Filters
-from trainers.rows.base import BadRow, Kind, Row, Source, find, load
+from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
 
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
 _PLACE = (VERIFIER_STEPS, STEPS_RECORD)
-_TOLD = ["id", "benchmark", "question_id", "error_type", "origin"]
+_COLUMNS = ["id", "benchmark", "question_id", "error_type", "origin"]
 
 
-def open_rows(dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+def open_rows(
+    dataset: str, split: str, filters: Filters, incomplete_evidence: bool = False
+) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
+
+    With ``incomplete_evidence`` they have twelve labels.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
     """
     source, place = find(dataset, *_PLACE)
-    rows = list(load(dataset, place, source.revision, PROMPT_COMPLETION, split))
+    config = MISSING_PROMPT_COMPLETION if incomplete_evidence else PROMPT_COMPLETION
+    if config not in source.about.get("files", (config,)):
+        raise UserError(f"{dataset}: holds no {config}; {ANEW}, for incomplete_evidence")
+    rows = list(load(dataset, place, source.revision, config, split))
     for row in rows[:1]:
         if not {"id", "prompt", "completion"} <= set(row):
-            raise UserError(f"{dataset}: its {PROMPT_COMPLETION} lacks id, prompt or completion")
+            raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
     if filters.drop_category or filters.origins:
-        kept = {row["id"] for row in _labels(dataset, source, place, split) if _stays(row, filters)}
+        labels = _labels(dataset, source, place, split, incomplete_evidence)
+        kept = {row["id"] for row in labels if _stays(row, filters)}
         rows = [row for row in rows if row["id"] in kept]
     rows = rows[: filters.rows]
     if not rows:
@@ -66,19 +89,26 @@ def _check(completion: str) -> None:
         raise BadRow(f"has a completion that is no verdict, or is cut short ({error})") from None
 
 
-def _questions(dataset: str, split: str) -> dict[str, tuple[str, str]]:
-    labels = _labels(dataset, *find(dataset, *_PLACE), split)
+def _questions(dataset: str, split: str, incomplete_evidence: bool) -> dict[str, tuple[str, str]]:
+    labels = _labels(dataset, *find(dataset, *_PLACE), split, incomplete_evidence)
     return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
 
 
-def _labels(dataset: str, source: Source, place: str, split: str) -> list[Row]:
+def _labels(
+    dataset: str, source: Source, place: str, split: str, incomplete_evidence: bool
+) -> list[Row]:
     """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
-    found = load(dataset, place, source.revision, STEPS, split).select_columns(_TOLD)
+    files = source.about.get("files")  # of the other configs a set may have no rows
+    more = (MISSING, MISSING_TWINS) if incomplete_evidence else ()
+    configs = [STEPS, *(c for c in more if files is None or files[c][split]["rows"])]
+    return list(chain.from_iterable(_told(dataset, source, place, c, split) for c in configs))
+
+
+def _told(dataset: str, source: Source, place: str, config: str, split: str) -> Iterator[Row]:
+    found = load(dataset, place, source.revision, config, split).select_columns(_COLUMNS)
     named = {name: found.features[name] for name in ("error_type", "origin")}
-    return [
-        {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
-        for row in found
-    ]
+    for row in found:
+        yield {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
 
 
 def _stays(row: Row, filters: Filters) -> bool:
@@ -87,4 +117,17 @@ def _stays(row: Row, filters: Filters) -> bool:
     return not dropped and (not filters.origins or row["origin"] in filters.origins)
 
 
-VERIFIER = Kind(open_rows, _questions, _check, prompt_digest)
+def verifier(incomplete_evidence: bool) -> Kind:
+    """The kind of row of a setting: of eleven labels, or of twelve."""
+    return Kind(
+        partial(open_rows, incomplete_evidence=incomplete_evidence),
+        partial(_questions, incomplete_evidence=incomplete_evidence),
+        _check,
+        partial(prompt_digest, incomplete_evidence),
+        _DIGESTS[incomplete_evidence],
+    )
+
+
+_DIGESTS = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
+"""What a set's statistics call the digest of its prompts."""
+VERIFIER = verifier(incomplete_evidence=False)

@@ -61,7 +61,11 @@ function otherRuns(run) {
 }
 
 function answer(run, system) {
-  const ends = new Map([["max_steps", "out of steps, then asked for the answer"], ["failed", "a request failed for good"]]);
+  const ends = new Map([
+    ["max_steps", "out of steps, then asked for the answer"],
+    ["no_evidence", "evidence is missing that no search found, then asked for the answer"],
+    ["failed", "a request failed for good"],
+  ]);
   const facts = [
     ["Final answer", [run.answer ? quoted("strong", run.answer) : "none", " ", badge(run.worth)]],
     ["Judge", [run.judge ? quoted("span", run.judge)

@@ -30,12 +30,12 @@ from cards import cards
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
-from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.methods.verifier import prompt_digest, verifier_request
 from safe_stepwise.records import Passage
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import codec
 from safe_stepwise.store.names import NOISE_LABELS, REFUSED, VERIFIED, VERIFIER_STEPS
-from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
+from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category, labels
 from tests.makers.plausible import PlausibleMaker
 
 ROOT = Path(__file__).parents[3]
@@ -136,6 +136,61 @@ def test_prompts_are_the_loops_and_completions_parse(made: StepsBuild) -> None:
             feedback = parse_feedback(turn["content"])
             assert feedback.error_type == names.int2str(row["error_type"])
             assert (feedback.diagnosis, feedback.guidance) == (row["diagnosis"], row["guidance"])
+
+
+def test_rows_of_all_twelve_labels_are_rendered_as_the_loop_with_a_search_asks(
+    made: StepsBuild,
+) -> None:
+    pairs = load(made, "missing_evidence_prompt_completion")
+    said: set[str] = set()
+    for split in ("train", "test"):
+        rows = {
+            row["id"]: row
+            for config in ("steps", "missing_evidence", "missing_evidence_twins")
+            for row in load(made, config)[split]
+        }
+        assert sorted(pairs[split]["id"]) == sorted(rows)
+        assert pairs[split]["id"] != sorted(pairs[split]["id"])
+        for pair in pairs[split]:
+            row = rows[pair["id"]]
+            passages = [Passage(p["title"], (p["text"],)) for p in row["passages"]]
+            previous = [parse_step(text) for text in row["previous_steps"]]
+            asked = verifier_request(
+                row["question"], passages, previous, parse_step(row["current_step"]), True
+            )
+            assert pair["prompt"] == [
+                {"role": m.role, "content": m.content} for m in asked.messages
+            ]
+            feedback = parse_feedback(pair["completion"][0]["content"], incomplete_evidence=True)
+            assert labels(True)[row["error_type"]] == feedback.error_type
+            assert feedback.query == row["query"]
+            said.add(feedback.error_type)
+        # A mixture from the first row on, of which a recipe may take so many.
+        first = {rows[id_]["query"] is None for id_ in pairs[split]["id"][:30]}
+        assert split == "test" or first == {True, False}
+    assert said == set(labels(True))
+    found = record(made)
+    assert found["missing_evidence_prompt_sha256"] == prompt_digest(incomplete_evidence=True)
+    assert found["files"]["missing_evidence_prompt_completion"]["train"]["rows"] == len(
+        pairs["train"]
+    )
+    longest = max(
+        sum(len(t["content"].encode()) + 16 for t in (*p["prompt"], *p["completion"]))
+        for part in pairs.values()
+        for p in part
+    )
+    assert found["lengths"]["longest"] == longest
+
+
+def test_twins_have_a_config_of_their_own(made: StepsBuild) -> None:
+    missing, twins = load(made, "missing_evidence"), load(made, "missing_evidence_twins")
+    for split in ("train", "test"):
+        names = twins[split].features["error_type"]
+        assert {names.int2str(n) for n in twins[split]["error_type"]} == {"Information Miss"}
+        assert sorted(twins[split]["current_step"]) == sorted(missing[split]["current_step"])
+        assert not any(twins[split]["query"])
+        assert record(made)["missing_evidence_twins"][split] == twins[split].num_rows
+    assert record(made)["missing_evidence_probe"]["score"] == 0.5
 
 
 def test_missing_evidence_has_its_own_config_and_the_same_splits(made: StepsBuild) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def test_all_types_are_injected_and_none_twice_at_a_position() -> None:
     injected = [row for row in rows() if row.origin == "injected"]
     types = Counter(row.feedback.error_type for row in injected)
     assert set(types) == NAMES | {MISSING_EVIDENCE}
-    keys = [(r.question.id, r.feedback.error_type, r.step.number) for r in injected]
+    keys = [(r.question.id, r.feedback.error_type, r.step.number, r.twin) for r in injected]
     assert len(keys) == len(set(keys))
 
 
@@ -114,6 +115,49 @@ def test_missing_evidence_is_really_missing() -> None:
         for step in row.previous:
             for number in read_step(step.text).cited:
                 assert 1 <= number <= len(row.question.passages)
+
+
+def test_what_is_denied_is_there_for_the_twin_of_a_row_that_lacks_it() -> None:
+    """The same words beside as many passages, so that these alone decide."""
+    whole = {question.id: question for question, _ in synthetic()}
+    lacking = {r.question.id: r for r in rows() if r.feedback.error_type == MISSING_EVIDENCE}
+    twins = {r.question.id: r for r in rows() if r.twin}
+    assert len(twins) >= 0.95 * len(lacking)
+    assert twins.keys() <= lacking.keys()
+    same = 0
+    for id_, twin in twins.items():
+        row, question = lacking[id_], whole[id_]
+        assert (twin.step, twin.feedback.error_type) == (row.step, "Information Miss")
+        assert twin.incomplete
+        assert row.incomplete
+        assert len(twin.question.passages) == len(row.question.passages)
+        (gone,) = set(question.passages) - set(row.question.passages)
+        (other,) = set(question.passages) - set(twin.question.passages)
+        assert gone in twin.question.passages
+        assert not other.is_gold
+        for one in (*twin.previous, twin.feedback):
+            told = one.text if isinstance(one, Step) else f"{one.diagnosis} {one.guidance}"
+            cited = [twin.question.passages[n - 1] for n in read_step(told).cited]
+            ideal = [question.passages[n - 1] for n in read_step(told).cited]
+            assert other not in cited
+            assert isinstance(one, Step) or gone in cited or not ideal
+        same += twin.previous == row.previous
+    assert same >= 0.9 * len(twins)
+
+
+def test_where_no_distractor_is_left_the_twin_has_all_passages() -> None:
+    row = next(r for r in rows() if r.twin)
+    question, label = next(pair for pair in synthetic() if pair[0].id == row.question.id)
+    path = [replace(t, passage=_place(question, t.passage)) for t in label.reasoning_path]
+    graph = [replace(t, passage=_place(question, t.passage)) for t in label.knowledge_graph]
+    gold = replace(question, passages=tuple(p for _, p in question.gold))
+    small = replace(label, reasoning_path=tuple(path), knowledge_graph=tuple(graph))
+    found = [r for r in AnnotationsMaker(0).make(gold, small).rows if r.incomplete]
+    assert [len(r.question.passages) for r in found] == [len(gold.passages) - 1, len(gold.passages)]
+
+
+def _place(question: Question, number: int | None) -> int:
+    return [n for n, _ in question.gold].index(number or 0) + 1
 
 
 def a_trajectory() -> tuple[Source, tuple[Step, ...]]:

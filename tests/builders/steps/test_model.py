@@ -97,7 +97,7 @@ def reasons(made: list[Made]) -> Counter[str]:
 
 def injected(made: list[Made]) -> list[StepRow]:
     rows = [row for m in made for row in m.rows if row.origin == "injected"]
-    return [row for row in rows if row.feedback.error_type != MISSING_EVIDENCE]
+    return [row for row in rows if not row.incomplete]
 
 
 # ------------------------------------------------------------------------------- a good teacher
@@ -112,7 +112,7 @@ def test_good_replies_become_rows(made: Callable[..., Any]) -> None:
     for (question, _), one in zip(asked_of, found, strict=True):
         ideal = [row.step for row in one.rows if row.origin == "ideal"]
         assert tuple(ideal) == truth.steps[question.question]
-        assert all(row.question == question for row in one.rows if row.feedback.query is None)
+        assert all(row.question == question for row in one.rows if not row.incomplete)
         said = [row.feedback for row in one.rows if row.origin == "ideal"]
         assert tuple(said) == truth.verdicts[question.question]
     ideal_rows = [row for m in found for row in m.rows if row.origin == "ideal"]

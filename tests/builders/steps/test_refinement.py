@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from builders.steps.mining import (
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import RefinementStatistics, refine
+from builders.steps.summary import mining
 from builders.steps.witness import bears_out
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
@@ -138,6 +139,27 @@ def test_the_record_says_what_was_simulated(mined: tuple[Path, RefinementStatist
     assert record["generator"] == "symbolic:error_rate=0.3,seed=1 (simulated)"
     assert record["mining_rate"] == mined[1].mining_rate
     assert record["limits"]["max_steps"] == 10
+
+
+def test_a_question_that_fails_is_told_with_its_reason(verified: Path, tmp_path: Path) -> None:
+    class Jammed(MockEngine):
+        """The symbolic generator, who cannot answer one of the questions."""
+
+        async def generate(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+            jam = EngineError("the paper is jammed")
+            found = await open_engine("symbolic").generate(requests)
+            return [
+                jam if r.scene and r.scene.question.id == last else reply
+                for r, reply in zip(requests, found, strict=True)
+            ]
+
+    last = [checker.question.id for checker in checkers(verified)][-1]
+    clients = Client(Jammed(lambda request: "")), Client(open_engine("symbolic"))
+    plan = Refinement(verified, tmp_path, rows=60)
+    found = refine(plan, *clients, None)
+    assert (found.questions["failed"], found.last_failure) == (1, "the paper is jammed")
+    assert "failed questions: 1, the last: the paper is jammed; run the same" in mining(plan, found)
+    assert "failed" not in mining(plan, replace(found, last_failure="", questions={"run": 3}))
 
 
 def test_nothing_like_the_evaluation_is_mined(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified.evaluation_questions import read, without_last_gold
+from builders.verified.evaluation_questions import read, without_drawn_gold
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from safe_stepwise.store import codec
@@ -165,10 +166,16 @@ def test_real_rows_are_read_by_their_shape(real_data: Path, name: str) -> None:
     assert all(len(q.passages) <= 10 and q.gold for q in found.questions)
 
 
-def test_without_its_last_gold_passage(tmp_path: Path) -> None:
+def test_without_a_drawn_gold_passage(tmp_path: Path) -> None:
     (asked,) = read(lines(tmp_path / "own.jsonl", OWN)).questions
     pages = (Passage("A", ("a",), True), Passage("B", ("b",)), Passage("C", ("c",), True))
     asked = replace(asked, passages=(*pages, Passage("D", ("d",))))
-    less = without_last_gold(asked)
-    assert [page.title for page in less.passages] == ["A", "B", "D"]
-    assert without_last_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]
+    left = Counter(
+        "".join(page.title for page in without_drawn_gold(replace(asked, id=str(n))).passages)
+        for n in range(100)
+    )
+    assert set(left) == {"ABD", "BCD"}
+    assert min(left.values()) > 30
+    assert without_drawn_gold(asked, 3) == without_drawn_gold(asked, 3)
+    assert len({without_drawn_gold(asked, seed).passages for seed in range(20)}) == 2
+    assert without_drawn_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]

@@ -1,5 +1,6 @@
 """The questions of step rows with their annotations, also where a row's passages were changed."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.synthetic import to_row
 from builders.verified import lookup
 from builders.verified.lookup import annotated, labelled
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage, Question
+from safe_stepwise.store.codec import passage_of
 from scripts import build_verified
 
 WORDS = st.lists(st.sampled_from(["Oru", "Vel", "left", "is", "New Oru", "a."]), max_size=12)
@@ -50,6 +53,29 @@ def test_a_value_that_a_passage_was_given_is_the_annotations_too(
     assert found.evidence[-1].tail == "Another One"
     assert found.passages[numbers[0]].is_gold
     assert found.evidence[0] == question.evidence[0]
+
+
+def test_a_passage_whose_last_sentence_is_empty_is_the_same_in_a_row(
+    tmp_path: Path, question: Question
+) -> None:
+    """As a row of HotpotQA may have it; the row's text then ends in a space."""
+    pages = tuple(replace(p, sentences=(*p.sentences, "")) for p in question.passages)
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(to_row(replace(question, passages=pages), "none")) + "\n")
+    build_verified.main(
+        f"--benchmark synthetic --input {file} --split train --teacher annotations "
+        f"--output {tmp_path / 'out'} --workers 1".split()
+    )
+    told = tuple(passage_of({"title": p.title, "text": p.text}) for p in pages)
+    asked = replace(question, passages=told, evidence=(), answer="")
+    (found,) = annotated([asked], tmp_path / "out")
+    assert found.passages == pages
+    assert found.answer == question.answer
+    value = question.evidence[-1].tail
+    number = next(n for n, p in enumerate(pages) if p.is_gold and value in p.text)
+    changed = Passage(pages[number].title, (pages[number].text.replace(value, "Another One"),))
+    (other,) = annotated([shown(asked, number, changed)], tmp_path / "out")
+    assert other.evidence[-1].tail == "Another One"
 
 
 def test_a_passage_of_another_question_stands_where_it_is_shown(

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from builders.synthetic import generate, parse_spec
-from builders.verified.evaluation_questions import without_last_gold
+from builders.verified.evaluation_questions import without_drawn_gold
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.pages.offline import embedded
@@ -62,7 +62,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = [q for q, _ in generate(parse_spec("rows=12,noise=0"), split="validation")]
     pages = [{"title": p.title, "text": p.text} for question in made for p in question.passages]
     (root / "corpus.jsonl").write_text("".join(json.dumps(p) + "\n" for p in pages))
-    rows = (canonical_json(without_last_gold(question)) for question in made)
+    rows = (canonical_json(without_drawn_gold(question)) for question in made)
     write_lines(root / "questions.jsonl", rows)
     evaluate_stepwise.main(
         [

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import without_passage
@@ -19,7 +22,16 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
-from safe_stepwise.methods.loop import DEFAULT, Limits, Search, is_unread, run_question
+from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm
+from safe_stepwise.methods.loop import (
+    DEFAULT,
+    FINAL_ANSWER,
+    Limits,
+    OnExhausted,
+    is_unread,
+    run_question,
+)
+from safe_stepwise.methods.searching import NO_EVIDENCE, Search
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
@@ -100,22 +112,87 @@ def test_at_most_three_passages_and_none_twice() -> None:
     assert found.attempts[0].retrieved == OTHERS[:3]
 
 
-def test_a_query_asked_before_or_in_vain_is_a_rejection_and_no_more() -> None:
+def test_a_query_that_found_nothing_is_not_asked_again_and_ends_after_one_more_try() -> None:
     again = Feedback("Missing Evidence", "Still.", "Read it.", "ors velt BIRTH")
-    corpus = Corpus([FILM])
-    limits = Limits(max_steps=1, max_retries=3, on_exhausted="drop")
-    found = play(Turns((DENIED,)), Turns((LACKING, again)), corpus, limits)
+    generator, corpus = Turns((DENIED, DENIED, LAST.replace("2", "1"))), Corpus([FILM])
+    found = play(generator, Turns((LACKING, again)), corpus)
     assert corpus.queries == ["Ors Velt birth"]
-    assert [attempt.retrieved for attempt in found.attempts] == [()] * 5
-    assert not found.steps
+    assert [attempt.state for attempt in found.attempts] == ["", "", FINAL_ANSWER]
+    assert (found.stop_reason, found.answer, len(found.steps)) == (NO_EVIDENCE, "Oru", 1)
+    asked = [request.messages[1].content for request in generator.asked]
+    assert "brought nothing new" not in asked[0]
+    assert "The search for “Ors Velt  birth” brought nothing new" in asked[1]
+    assert LACKING.guidance not in asked[1]
+    assert [a.feedback and a.feedback.guidance for a in found.attempts] == ["Read it."] * 2 + [None]
 
 
-def test_searching_is_bounded_by_the_retries() -> None:
-    queries = [Feedback("Missing Evidence", "No.", "Read.", f"query {n}") for n in range(9)]
-    corpus, limits = Corpus(OTHERS), Limits(max_steps=2, max_retries=1)
-    found = play(Turns((DENIED,)), Turns(tuple(queries)), corpus, limits)
-    assert len(corpus.queries) == 4
-    assert [attempt.accepted for attempt in found.attempts[:4]] == [False, True] * 2
+@pytest.mark.parametrize("form", FEEDBACK_FORMS)
+def test_a_search_in_vain_is_told_in_every_form(form: FeedbackForm) -> None:
+    generator = Turns((DENIED, FOUND, LAST))
+    limits = Limits(feedback=form)
+    found = play(generator, Turns((LACKING, GOOD)), Corpus([]), limits)
+    assert "brought nothing new" in generator.asked[1].messages[1].content
+    assert (found.stop_reason, found.answer) == ("answered", "Oru")
+
+
+def test_another_fault_between_two_searches_in_vain_changes_nothing() -> None:
+    bad = Feedback("Unsupported", "It is not.", "Read it.")
+    found = play(Turns((DENIED,)), Turns((LACKING, bad, LACKING)), Corpus([]))
+    assert (found.stop_reason, len(found.attempts)) == (NO_EVIDENCE, 4)
+
+
+def test_the_next_step_has_its_own_tries() -> None:
+    """In vain once, then on another way; in vain once more at the next step: nothing has ended."""
+    generator = Turns((DENIED, FOUND, DENIED.replace("1", "2"), LAST))
+    other = replace(LACKING, query="the birth of Ors Velt")
+    found = play(generator, Turns((LACKING, GOOD, other, GOOD)), Corpus([]))
+    assert (found.stop_reason, len(found.attempts)) == ("answered", 4)
+
+
+@pytest.mark.parametrize("rule", ["accept", "drop"])
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_a_step_whose_every_query_finds_something_else_ends_with_its_retries(
+    rule: OnExhausted, retries: int
+) -> None:
+    queries = tuple(Feedback("Missing Evidence", "No.", "Read.", f"query {n}") for n in range(99))
+    pages = (Passage(f"Page {n}", (f"{n} is a number.",)) for n in count())
+    generator, limits = Turns((DENIED,)), Limits(10, retries, rule)
+    found = play(generator, Turns(queries), lambda _: [next(pages)], limits)
+    searched = max(2, retries + 1)  # without a retry, the next round is the second try
+    assert (found.stop_reason, len(generator.asked)) == (NO_EVIDENCE, searched + 1)
+    assert sum(len(attempt.retrieved) for attempt in found.attempts) == searched
+    accepted = sum(attempt.accepted for attempt in found.attempts)
+    assert accepted == (retries == 0 and rule == "accept")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from([DENIED, FOUND, LAST, "Hm."]), min_size=1, max_size=9),
+    st.lists(
+        st.one_of(
+            st.sampled_from([GOOD, Feedback("Unsupported", "No.", "Read."), "Fine."]),
+            st.sampled_from("abc").map(lambda q: Feedback("Missing Evidence", "No.", "Read.", q)),
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    st.integers(0, 3),
+    st.sampled_from(["accept", "drop"]),
+)
+def test_whatever_is_said_no_step_lacks_evidence_in_vain_more_than_twice(
+    said: list[str], judged: list[str | Feedback], retries: int, rule: OnExhausted
+) -> None:
+    corpus = Corpus(OTHERS[:1])
+    found = play(Turns(tuple(said)), Turns(tuple(judged)), corpus, Limits(3, retries, rule))
+    assert len(set(corpus.queries)) == len(corpus.queries)
+    vain = [a for a in found.attempts if a.feedback and a.feedback.query and not a.retrieved]
+    assert all(n <= 2 for n in Counter(a.number for a in vain if not a.accepted).values())
+    last = found.attempts[-1]
+    assert (last.state == FINAL_ANSWER) == (found.stop_reason in (NO_EVIDENCE, "max_steps"))
+    if found.stop_reason == NO_EVIDENCE:
+        tried = found.attempts[-2].feedback
+        assert tried is not None
+        assert tried.error_type == "Missing Evidence"
 
 
 def test_without_a_verifier_nobody_searches() -> None:

@@ -95,6 +95,9 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "--output {out}{h}",
         "build_verified --benchmark {b} --input {dup} --split train --teacher annotations "
         "--output {out} --on-error keep --workers 1",
+        "build_corpus --benchmark {h} --input x --split train --output o.jsonl",
+        "build_corpus --benchmark musique --input {row} --split train --output {out}{h}",
+        "build_corpus --benchmark musique --input {row} --split {h} --output {out}.jsonl",
         "build_verifier_steps --verified {h} --teacher annotations --rows 3 --output o",
         "compare_labels --data {h}",
         "compare_labels --verified {h} --published {h}",

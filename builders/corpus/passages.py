@@ -1,0 +1,212 @@
+"""A corpus of the distinct passages of benchmarks' own rows, in the order in which they occur.
+
+SAFE v2 (finding 5) searches "the full corpus" and leaves open which that is. Ours is what the rows
+of a benchmark show, distractors included: of 2WikiMultihopQA's train and dev about the summaries
+that its questions were made of. A line is one passage, ``{"title": ..., "sentences": [...]}``, as
+``evaluate_stepwise --corpus`` reads it. Same rows, same bytes; memory holds 16 bytes a passage.
+"""
+
+import hashlib
+import heapq
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from builders.corpus.recall import Recall, recall
+from builders.steps.composition import rank
+from builders.verified.collect import Build, jobs, source_of
+from builders.verified.statistics import InputSource
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.records import Passage, Question
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.files import named_by_user, write_atomically, write_parts
+from safe_stepwise.store.progress import counts, telling
+
+SUFFIXES = (".jsonl.gz", ".jsonl")
+RECALL_OF = 1_000
+"""Questions whose removed passage is searched for, if not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusBuild:
+    """What to read, where to write it, and of how many questions to measure the search."""
+
+    sources: Sequence[Build]
+    output: Path
+    recall_of: int = RECALL_OF
+    seed: int = 0
+
+    @property
+    def stem(self) -> str:
+        """The output's name without its suffix; ``UserError`` if it has none of `SUFFIXES`."""
+        for suffix in SUFFIXES:
+            if self.output.name.endswith(suffix) and self.output.name != suffix:
+                return self.output.name.removesuffix(suffix)
+        raise UserError(f"--output {self.output}: name it .jsonl or .jsonl.gz")
+
+    @property
+    def record(self) -> Path:
+        """Where the statistics go."""
+        return self.output.with_name(f"{self.stem}.statistics.json")
+
+
+@dataclass(slots=True)
+class SourceCounts:
+    """What one source gave."""
+
+    benchmark: str
+    split: str
+    source: InputSource
+    rows: int = 0
+    """All that were read."""
+    new: int = 0
+    """Passages that no earlier row had."""
+    rejected: dict[str, int] = field(default_factory=dict)
+    """Rows that can't be read, by reason up to its first colon."""
+    first_rejected: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStatistics:
+    """The record of one build."""
+
+    passages: int
+    sha256: str
+    seed: int
+    sources: Sequence[SourceCounts]
+    recall: Recall | None
+    """Of the search that the loop makes (BM25); None if it was not measured."""
+    recall_share: float | None
+    code_sha256: str
+
+
+def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
+    """Write the corpus, measure how well it can be searched, and write the record of both.
+
+    The index of the search is kept in the folder ``indices``, for who searches next. Raises
+    ``UserError`` for sources that can't be read, and for an output that can't be written.
+    """
+    record = plan.record
+    reading = _Reading(plan)
+    plan.output.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        named_by_user(plan.output),
+        telling("corpus", "row", None, lambda: reading.rows, reading.standing),
+    ):
+        write_parts(plan.output, _packed(reading.lines(), plan.output.suffix == ".gz"))
+    corpus = Corpus.open(plan.output, indices)
+    found = _recall(plan, corpus, reading.drawn) if plan.recall_of else None
+    made = CorpusStatistics(
+        len(corpus.passages),
+        corpus.sha256,
+        plan.seed,
+        reading.sources,
+        found,
+        found.share if found else None,
+        code_digest(__name__),
+    )
+    text = json.dumps(asdict(made), indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(record, f"{text}\n".encode())
+    return made
+
+
+def _recall(plan: CorpusBuild, corpus: Corpus, drawn: Sequence[Question]) -> Recall:
+    done = Counter[str]()
+
+    def on_done() -> None:
+        done["questions"] += 1
+
+    def standing() -> str:
+        return counts(done["questions"], 0, len(drawn) - done["questions"])
+
+    with telling("recall", "question", len(drawn), lambda: done["questions"], standing):
+        return recall(drawn, corpus.search, plan.seed, on_done)
+
+
+class _Reading:
+    """The rows of all sources, one after the other: their passages, and some of their questions."""
+
+    def __init__(self, plan: CorpusBuild) -> None:
+        self._plan = plan
+        self.sources = [SourceCounts(b.benchmark, b.split, source_of(b)) for b in plan.sources]
+        self._known: set[bytes] = set()
+        self._drawn: list[tuple[int, int, Question]] = []
+
+    @property
+    def rows(self) -> int:
+        return sum(one.rows for one in self.sources)
+
+    @property
+    def drawn(self) -> list[Question]:
+        """The questions that were drawn, in the order of the draw."""
+        return [question for *_, question in sorted(self._drawn, reverse=True)]
+
+    def standing(self) -> str:
+        bad = sum(sum(one.rejected.values()) for one in self.sources)
+        return f"{counts(self.rows, 0, '?', rejected=bad)}; passages {len(self._known):,}"
+
+    def lines(self) -> Iterator[bytes]:
+        for plan, counted in zip(self._plan.sources, self.sources, strict=True):
+            for question in _questions(plan, counted):
+                self._draw(question)
+                for page in question.passages:
+                    if self._is_new(page):
+                        counted.new += 1
+                        yield _line(page)
+            if counted.rows == sum(counted.rejected.values()):
+                raise UserError(
+                    f"{plan.source}: none of its {counted.rows} rows could be read as "
+                    f"{plan.benchmark}; the first: {counted.first_rejected}"
+                )
+
+    def _is_new(self, page: Passage) -> bool:
+        if not page.text.strip():
+            return False
+        said = f"{page.title}\0{page.text}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(said, digest_size=16).digest()
+        is_new = digest not in self._known
+        self._known.add(digest)
+        return is_new
+
+    def _draw(self, question: Question) -> None:
+        """Keep a question if it is among the first by a draw that depends on it alone."""
+        key = f"{question.benchmark}\0{question.id}"
+        entry = (-int.from_bytes(rank(self._plan.seed, key)), -self.rows, question)
+        if len(self._drawn) < self._plan.recall_of:
+            heapq.heappush(self._drawn, entry)
+        elif self._drawn and entry > self._drawn[0]:
+            heapq.heapreplace(self._drawn, entry)
+
+
+def _questions(plan: Build, counted: SourceCounts) -> Iterator[Question]:
+    """The questions of a source; rows are counted as they are read."""
+    for job in jobs(plan):
+        asked, rejects = job.questions()
+        counted.rows += len(rejects)
+        for reject in rejects:
+            reason = reject.reason.partition(":")[0]
+            counted.rejected[reason] = counted.rejected.get(reason, 0) + 1
+            counted.first_rejected = counted.first_rejected or f"{reject.location}: {reject.reason}"
+        for _, question in asked:
+            counted.rows += 1
+            yield question
+
+
+def _line(page: Passage) -> bytes:
+    content: Mapping[str, object] = {"title": page.title, "sentences": page.sentences}
+    return (json.dumps(content, ensure_ascii=False) + "\n").encode()
+
+
+def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
+    """The lines as the file has them; gzip with no time and no name in it."""
+    if not gzipped:
+        yield from lines
+        return
+    packer = zlib.compressobj(level=9, wbits=31)
+    for line in lines:
+        yield packer.compress(line)
+    yield packer.flush()

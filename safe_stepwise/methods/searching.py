@@ -1,0 +1,81 @@
+"""A question's searches for evidence that is missing, and when they are over (SAFE v2, finding 5).
+
+The papers leave open what becomes of a step whose evidence cannot be found; our rule: no query is
+asked twice. Once a search brought nothing new, the generator has one more try at the step, and is
+told so. If evidence is missing again and again nothing new comes, or the retries of the step are
+used up and it was searched for before, the question ends with the call for the answer
+(`NO_EVIDENCE`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from safe_stepwise.records import Feedback, Passage, Question
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
+
+Search = Callable[[str], Sequence[Passage]]
+"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
+
+RETRIEVED = 3
+"""Passages a query brings in (SAFE v2, finding 5)."""
+
+NO_EVIDENCE = "no_evidence"
+"""The stop reason of a question that lacks evidence which no search found."""
+
+
+@dataclass(slots=True)
+class Searching:
+    """What was searched for one question, and for its next step; without a ``search`` nothing."""
+
+    search: Search | None
+    queries: set[str] = field(default_factory=set)
+    """All that were asked, folded."""
+    missing: int = 0
+    """Tries at the next step whose evidence was missing."""
+    in_vain: int = 0
+    """Those of them that brought nothing new."""
+    is_over: bool = False
+
+    def look(self, question: Question, said: Feedback | None, is_last: bool) -> tuple[Passage, ...]:
+        """The new passages that a verdict's query finds; whether it was the last may be settled.
+
+        ``is_last`` says that the step has no retry left.
+        """
+        if self.search is None or said is None or said.error_type != MISSING_EVIDENCE:
+            return ()
+        found = self._new(question, " ".join((said.query or "").split()))
+        self.missing += 1
+        self.in_vain += not found
+        self.is_over = (not found and self.in_vain > 1) or (is_last and self.missing > 1)
+        return found
+
+    def stands(self, said: Feedback | None) -> None:
+        """A step was accepted: unless its evidence is missing still, the next has its own tries."""
+        if said is None or said.error_type != MISSING_EVIDENCE:
+            self.missing = self.in_vain = 0
+
+    def _new(self, question: Question, query: str) -> tuple[Passage, ...]:
+        if self.search is None or not query or query.casefold() in self.queries:
+            return ()
+        self.queries.add(query.casefold())
+        known = {(page.title, page.text) for page in question.passages}
+        new: list[Passage] = []
+        for page in self.search(query)[:RETRIEVED]:
+            if (page.title, page.text) not in known:
+                known.add((page.title, page.text))
+                new.append(page)
+        return tuple(new)
+
+
+def told(said: Feedback, found: Sequence[Passage] = ()) -> Feedback:
+    """What the generator is told of a verdict: of one whose search was in vain, that it was.
+
+    >>> said = Feedback("Missing Evidence", "No passage says it.", "Search for Isk.", "Isk")
+    >>> print(told(said).guidance)
+    The search for “Isk” brought nothing new: go on with what the passages at hand do state.
+    """
+    if said.error_type != MISSING_EVIDENCE or found:
+        return said
+    vain = f"The search for “{said.query}” brought nothing new"
+    guidance = f"{vain}: go on with what the passages at hand do state."
+    return replace(said, diagnosis=f"{said.diagnosis} {vain}.".strip(), guidance=guidance)

@@ -1,0 +1,232 @@
+"""A corpus of a benchmark's own passages: what is in it, and how well it is searched."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.corpus.recall import taken_away
+from builders.synthetic import generate, parse_spec, to_row
+from builders.verified.evaluation_questions import read
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.records import Question
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.store import progress as bars
+from scripts import build_corpus, evaluate_stepwise
+
+SPEC = "rows=30,seed=4,noise=0.2"
+
+
+def built(output: Path, *more: str, **options: str) -> list[dict[str, Any]]:
+    """The corpus of one source, the synthetic one if none is named."""
+    said = {"benchmark": "synthetic", "input": SPEC, "split": "train", **options}
+    build_corpus.main(
+        [
+            *(f"--{name}={value}" for name, value in said.items()),
+            f"--output={output}", f"--cache={output.parent / 'c.sqlite'}", *more,
+        ]
+    )  # fmt: skip
+    return lines(output)
+
+
+def lines(output: Path) -> list[dict[str, Any]]:
+    raw = output.read_bytes()
+    text = gzip.decompress(raw) if output.suffix == ".gz" else raw
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def record(output: Path) -> dict[str, Any]:
+    name = output.name.removesuffix(".gz").removesuffix(".jsonl")
+    found: dict[str, Any] = json.loads(output.with_name(f"{name}.statistics.json").read_text())
+    return found
+
+
+def synthetic(split: str = "train", spec: str = SPEC) -> list[Question]:
+    return [question for question, _ in generate(parse_spec(spec), split=split)]
+
+
+def pages(questions: Sequence[Question]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((p.title, p.text) for q in questions for p in q.passages))
+
+
+def test_it_has_each_passage_once_where_it_first_occurs(tmp_path: Path) -> None:
+    found = built(tmp_path / "corpus.jsonl", "--recall-of=0")
+    every = [p for q in synthetic() for p in q.passages]
+    assert len(found) == len(pages(synthetic())) < len(every)
+    assert [line["title"] for line in found] == [title for title, _ in pages(synthetic())]
+    first = every[0]
+    assert found[0] == {"title": first.title, "sentences": list(first.sentences)}
+    made = record(tmp_path / "corpus.jsonl")
+    assert (made["passages"], made["recall"]) == (len(found), None)
+    (source,) = made["sources"]
+    assert (source["rows"], source["new"], source["rejected"]) == (30, len(found), {})
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+def test_same_rows_same_bytes_and_a_search_reads_them(tmp_path: Path, name: str) -> None:
+    output = tmp_path / name
+    built(output)
+    first = output.read_bytes()
+    built(output)
+    assert output.read_bytes() == first
+    corpus = Corpus.open(output, tmp_path / "corpora")
+    assert corpus.sha256 == record(output)["sha256"]
+    assert [(p.title, p.text) for p in corpus.passages] == pages(synthetic())
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_inputs_join_in_their_order(tmp_path: Path) -> None:
+    rows = [to_row(q, "none") for q in synthetic("validation", "rows=20,seed=9")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    output = tmp_path / "corpus.jsonl"
+    found = built(output, f"--input={file}", f"--input={SPEC}", "--split=dev", "--split=train")
+    both = [*synthetic(), *synthetic("validation", "rows=20,seed=9")]
+    assert [line["title"] for line in found] == [title for title, _ in pages(both)]
+    made = record(output)
+    assert [s["split"] for s in made["sources"]] == ["train", "validation", "train"]
+    assert [s["new"] > 0 for s in made["sources"]] == [True, True, False]
+    assert [s["source"]["name"] for s in made["sources"]] == [SPEC, "rows.jsonl", SPEC]
+
+
+def test_rows_that_cannot_be_read_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = to_row(synthetic()[0], "none")
+    file = tmp_path / "rows.jsonl"
+    bad = {**row, "id": "bad", "question": 7}
+    file.write_text(f"{json.dumps(bad)}\n{{\n{json.dumps(row)}\n", encoding="utf-8")
+    output = tmp_path / "corpus.jsonl"
+    assert len(built(output, input=str(file))) == len(pages(synthetic()[:1]))
+    (source,) = record(output)["sources"]
+    assert (source["rows"], sum(source["rejected"].values())) == (3, 2)
+    assert "left out: rows of rows.jsonl that can't be read, the first: rows.jsonl:1" in (
+        capsys.readouterr().out
+    )
+    file.write_text('{"id": 1}\n{"id"\n', encoding="utf-8")
+    before = output.read_bytes()
+    with pytest.raises(UserError, match=r"none of its 2 rows could be read as synthetic; the fir"):
+        built(output, input=str(file))
+    assert output.read_bytes() == before
+
+
+def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Path) -> None:
+    output = tmp_path / "corpus.jsonl"
+    built(output, "--recall-of=12", "--seed=3")
+    found = record(output)
+    assert found["recall"]["searched"] + sum(found["recall"]["left_out"].values()) == 12
+    assert found["recall"]["top"] == 3
+    assert found["recall_share"] == found["recall"]["found"] / found["recall"]["searched"] > 0.8
+    built(output, "--recall-of=99")
+    whole = record(output)["recall"]
+    asked = [taken_away(question, 0) for question in synthetic()]
+    queries = [one for one in asked if not isinstance(one, str)]
+    assert whole["searched"] == len(queries) > 10
+    assert "not verified" in whole["left_out"]
+    corpus = Corpus.open(output, tmp_path / "corpora")
+    hits = [gone.text in {p.text for p in corpus.search(query)} for query, gone in queries]
+    assert whole["found"] == sum(hits)
+    for question, one in zip(synthetic(), asked, strict=True):
+        if not isinstance(one, str):
+            assert one[1] in question.passages
+            assert one[1].is_gold
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"benchmark": "music"}, "--benchmark 'music'"),
+        ({"split": "training"}, "no split 'training'"),
+        ({"input": "none.jsonl", "benchmark": "musique"}, "none.jsonl: no such file"),
+        ({"output": "corpus.txt"}, "name it .jsonl or .jsonl.gz"),
+        ({"input": "rows=0"}, "rows must be at least 1"),
+        ({"limit": "0"}, "from 1 on"),
+        ({"recall-of": "-1"}, "from 0 on"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    said = {"output": "corpus.jsonl", **options}
+    output = tmp_path / said.pop("output")
+    with pytest.raises(UserError, match=message) as caught:
+        built(output, **said)
+    assert "\n" not in str(caught.value)
+    assert not output.exists()
+    with pytest.raises(UserError, match="--split is given 2 times, --input 3 times"):
+        built(output, "--input=x", "--input=y", "--split=train")
+
+
+def test_the_bar_says_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bars, "AFTER_S", 0.0)
+    built(tmp_path / "corpus.jsonl", input="rows=400,seed=1")
+    said = capsys.readouterr().err
+    assert "done 400 cached 0 rejected 0 owed ?; passages" in said
+    assert "recall" in said
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        build_corpus.main(["--help"])
+    assert caught.value.code == 0
+    assert "recall@3" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------------------------- real rows
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("2wikimultihopqa", 0.85), ("hotpotqa", 0.9), ("musique", 0.7)]
+)
+def test_removed_passages_of_real_rows_are_found_again(
+    tmp_path: Path, real_data: Path, name: str, least: float
+) -> None:
+    output = tmp_path / "corpus.jsonl.gz"
+    file = str(real_data / f"{name}_dev.jsonl")
+    built(output, "--recall-of=60", benchmark=name, input=file, split="validation")
+    found = record(output)
+    assert found["recall"]["searched"] >= 20
+    assert found["recall_share"] >= least
+
+
+def test_evidence_that_is_missing_is_worth_searching_for(tmp_path: Path, real_data: Path) -> None:
+    """200 real 2Wiki rows, one gold passage drawn and removed: without a search, with one over the
+    passages of all rows, and with one over passages of another benchmark, where nothing can be
+    found.
+    """
+    file = real_data / "2wikimultihopqa_dev.jsonl"
+    asked = read(str(file), limit=200).questions
+    corpora = {name: tmp_path / f"{name}.jsonl.gz" for name in ("2wikimultihopqa", "musique")}
+    for name, output in corpora.items():
+        dev = str(real_data / f"{name}_dev.jsonl")
+        built(output, "--recall-of=0", benchmark=name, input=dev, split="validation")
+    right, loops = {}, {}
+    for name, corpus in {"": None, **corpora}.items():
+        folder = tmp_path / f"run {name}"
+        evaluate_stepwise.main(
+            [
+                f"--questions={file}", "--limit=200", "--drop-gold", "--method=safe",
+                "--generator=symbolic:error_rate=0.1", "--verifier=symbolic",
+                f"--output={folder}", f"--cache={tmp_path / 'c.sqlite'}",
+                *([f"--corpus={corpus}"] if corpus else []),
+            ]
+        )  # fmt: skip
+        (run,) = json.loads((folder / "results.json").read_text())["runs"]
+        right[name], loops[name] = run["all"]["exact_match"], run["all"]
+        answers = [json.loads(line) for line in (folder / "trajectories.jsonl").open()]
+        scored = [
+            exact_match(line["trajectory"]["answer"], question.accepted)
+            for line, question in zip(answers, asked, strict=True)
+        ]
+        assert right[name] == sum(scored) / 200
+    assert right["2wikimultihopqa"] >= right[""] + 0.4
+    assert loops["musique"]["calls_per_question"] <= 20
+    assert loops["musique"]["stop_reasons"]["no_evidence"] >= 150
+    assert "no_evidence" not in loops[""]["stop_reasons"]
+    assert "no evidence found" in (tmp_path / "run musique" / "report" / "cost.md").read_text()
