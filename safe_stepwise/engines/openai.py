@@ -192,7 +192,7 @@ class OpenAIEngine:
             return _served(await self._models()).get(self.model)
         except errors.APIStatusError as error:
             refusal = self._refusal(error)
-            if refusal.transient:
+            if refusal.transient and error.status_code != 500:  # that is no list, and stays none
                 raise refusal from None
         except (errors.APIConnectionError, TimeoutError) as error:
             raise EngineError(wire.fault(error), transient=True) from None

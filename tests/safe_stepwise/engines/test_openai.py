@@ -288,7 +288,7 @@ def test_template_settings_go_to_servers_that_take_them(
         assert sent_to(server, spec).get("chat_template_kwargs") == expected
 
 
-@pytest.mark.parametrize(("status", "owner"), [(404, "vllm"), (403, "vllm")])
+@pytest.mark.parametrize(("status", "owner"), [(404, "vllm"), (403, "vllm"), (500, "vllm")])
 def test_a_server_without_a_list_of_models_gets_no_template_settings(
     status: int, owner: str
 ) -> None:
