@@ -78,6 +78,11 @@ class AdapterCard:
         return next((enough for enough in _RANKS if enough >= rank), rank)
 
     @property
+    def twelve_labels(self) -> bool:
+        """Whether it learnt to say that evidence is missing."""
+        return bool(self.training["recipe"].get("incomplete_evidence"))
+
+    @property
     def synthetic(self) -> bool:
         """Whether it is known that no row comes from a real benchmark."""
         # Of the sets of plus no sources are known.

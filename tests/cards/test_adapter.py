@@ -93,6 +93,13 @@ def test_rows_of_further_sets_are_told() -> None:
     assert "**Simulated data.**" in played
 
 
+def test_an_adapter_for_incomplete_evidence_says_so() -> None:
+    assert "Missing Evidence" not in readme(trained=training())
+    text = readme(trained=training(**{"recipe.incomplete_evidence": True}))
+    assert "also allows for the label `Missing Evidence`, with a `query`" in text
+    assert "verifier_request(..., incomplete_evidence=True)` (SHA-256" in text
+
+
 def test_what_further_sets_are_made_of_is_not_known(measured: dict[str, Any]) -> None:
     steps = statistics(examples=[])
     made_up = [

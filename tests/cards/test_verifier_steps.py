@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from huggingface_hub import DatasetCard
 
+from builders.steps.features import CONFIGS
 from cards import figures, verifier_steps
 from safe_stepwise.taxonomy import ERROR_TYPES
 
@@ -192,6 +193,30 @@ def test_it_says_what_can_be_labelled_without_passages() -> None:
     assert "**Above its aim: step alone.** So part of these labels" in text
     assert "| step alone | 331 | accuracy | too few rows | 0.305 | 0.50 |" in text
     assert "There are too few rows to tell." in readme(probes=[probe(None)])
+
+
+def test_it_says_what_twins_are_for() -> None:
+    assert "missing_evidence_twins" not in readme()
+    found = {**probe(0.512), "name": "missing or missed", "measure": "balanced accuracy"}
+    text = readme(
+        missing_evidence_twins={"train": 40, "test": 2},
+        missing_evidence_probe=found,
+        missing_evidence_prompt_sha256="78" * 32,
+    )
+    assert "- `missing_evidence_twins`: 42 of those steps in the same words" in text
+    assert "- `missing_evidence_prompt_completion`: the rows of all configs above" in text
+    assert "78" * 32 in text
+    assert "their twins: 0.512 (balanced accuracy, step and previous steps, 331 rows" in text
+    assert "missing or missed" not in readme(missing_evidence_probe={**found, "score": None})
+
+
+def test_the_configs_stand_in_an_order() -> None:
+    names = sorted(CONFIGS)
+    made = {
+        name: {"train": split_files("train", 300), "test": split_files("test", 0)} for name in names
+    }
+    configs = DatasetCard(readme(files=made)).data.to_dict()["configs"]
+    assert [c["config_name"] for c in configs] == [*CONFIGS[:3], *sorted(CONFIGS[3:])]
 
 
 def test_it_says_how_differently_it_is_worded() -> None:

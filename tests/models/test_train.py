@@ -317,7 +317,7 @@ def test_it_learns_twelve_labels(recipe: Recipe, whole: Any, tmp_path: Path) -> 
         recipe,
         incomplete_evidence=True,
         output=tmp_path / "twelve",
-        filters=Filters(drop_category="Attribution", rows=8),
+        filters=Filters(drop_category="Attribution", origins=("injected",), rows=8),
     )
     rows = train_rows(twelve)[1]
     assert any("Missing Evidence" in row["completion"][0]["content"] for row in rows)
