@@ -20,7 +20,7 @@ import yaml
 from releases.folder import Artifact, LocalFile, Release
 from releases.readme import metadata
 from safe_stepwise.records import identity
-from safe_stepwise.store.names import ADAPTER, DATASETS, README, REPORT, VERIFIED
+from safe_stepwise.store.names import ADAPTER, DATASETS, README, VERIFIED
 
 TASKS = "eval.yaml"
 HUB = "https://huggingface.co"
@@ -80,8 +80,8 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
             dataset_id=dataset,
             task_id=_task(one),
             value=one.metric_value,
-            source_url=f"{HUB}/datasets/{dataset}/tree/{version}/{REPORT}",
-            source_name="Report and traces",
+            source_url=f"{HUB}/datasets/{dataset}/tree/{version}",
+            source_name="Reports and traces",
             notes=", ".join(f"{name} {value}" for name, value in (one.metric_args or {}).items()),
         )
         ways.setdefault(_way(one.metric_args or {}), []).append(entry)

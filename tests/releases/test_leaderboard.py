@@ -59,7 +59,7 @@ def test_each_way_of_measuring_is_a_file_whose_tasks_the_dataset_defines(scored:
         assert {entry.dataset_id for entry in one} == {"somebody/safe-verified-multihop"}
         assert sorted(entry.task_id for entry in one) == sorted(defined)
         assert {entry.value for entry in one} == {0.75}
-        place = "https://huggingface.co/datasets/somebody/safe-verified-multihop/tree/v0.1.0/report"
+        place = "https://huggingface.co/datasets/somebody/safe-verified-multihop/tree/v0.1.0"
         assert {entry.source_url for entry in one} == {place}
     (gemma,) = [name for name in found if "gemma" in name]
     notes = {entry.task_id: entry.notes for entry in found[gemma]}
