@@ -143,7 +143,9 @@ def test_test_questions_may_stand_in_a_report_but_no_others(reported: Path) -> N
     checked(reported)
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"id": 3}\n', mtime=0), b"\x1f\x8b\x08"])
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b'{"id": 3}\n', mtime=0), b"\x1f\x8b\x08"]
+)
 def test_a_report_that_cannot_be_read_is_refused(content: bytes, reported: Path) -> None:
     packed = reported / "report" / "questions.jsonl.gz"
     packed.write_bytes(content)
