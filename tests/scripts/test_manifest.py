@@ -123,6 +123,8 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [((AnnotationsTeacher, 4), {})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
+    beside = [options.pop("lists", None) for _, options in named]
+    assert beside == [manifest.parent, manifest.parent, None]  # of builds, not of steps
     assert named == 3 * [
         ("annotations", {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None})
     ]
