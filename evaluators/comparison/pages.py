@@ -14,10 +14,14 @@ _SIMULATED = (
 )
 
 
+ABLATED = ("on_exhausted", "feedback")
+"""Options that reports are set apart by (SAFE v2, finding 1), so that each tells its own."""
+
+
 def about(comparison: Comparison) -> str:
     """What all systems have in common, and what the numbers are."""
     systems = [row.system for row in comparison.rows]
-    options = common_options(systems)
+    options = common_options(systems, ABLATED)
     said = [*_players(systems), *([f"{options}."] if options else [])]
     count = len(comparison.benchmarks)
     of = f"{count} benchmarks and their mean" if count > 1 else "of one benchmark, the average"

@@ -225,9 +225,9 @@ def _named(system: System, systems: Sequence[System]) -> str:
     return f"{system.title} with {' and '.join(said)}"
 
 
-def common_options(systems: Sequence[System]) -> str:
-    """In words the options that do not vary."""
-    wanted = notable(systems) - varying(systems) - conditions_of(systems)
+def common_options(systems: Sequence[System], always: Iterable[str] = ()) -> str:
+    """In words the options that do not vary, those to tell ``always`` at their defaults, too."""
+    wanted = notable(systems).union(always) - varying(systems) - conditions_of(systems)
     known = {name: s.told([name]) for s in systems for name, _ in s.options if name in wanted}
     return ", ".join(known.values())
 

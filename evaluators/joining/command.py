@@ -17,7 +17,14 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
-from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import (
+    COMPARISON,
+    JOURNAL,
+    QUESTIONS,
+    REPORT,
+    RESULTS,
+    TRAJECTORIES,
+)
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import table
@@ -71,12 +78,16 @@ def _check_places(runs: Sequence[Run], output: Path) -> None:
         raise UserError("one folder is named twice; name each evaluation once")
     if output.resolve() in places:
         raise UserError(f"{output}: is one of the evaluations; choose another --output")
-    try:
-        settings = read_json(output / RESULTS)["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if "joined" not in settings:
+    if (output / JOURNAL).exists() or not _may_be_replaced(output / RESULTS):
         raise UserError(f"{output}: holds an evaluation; choose another --output")
+
+
+def _may_be_replaced(results: Path) -> bool:
+    """Whether no evaluation is there, or one that was joined."""
+    try:
+        return not results.exists() or "joined" in read_json(results)["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _judge(runs: Sequence[Run]) -> str | None:

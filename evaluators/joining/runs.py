@@ -74,8 +74,7 @@ def read_run(text: str) -> Run:
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
     """
     folder, name = _named(text)
-    settings = _settings(folder)
-    conditions = conditions_of(settings)
+    settings, conditions = _settings(folder)
     # Older runs tell their conditions in the settings alone.
     outcomes = (
         replace(o, conditions={**conditions, **o.conditions}) for o in read_outcomes(folder)
@@ -105,11 +104,12 @@ def _named(text: str) -> tuple[Path, str]:
     return Path(folder), " ".join(name.split())
 
 
-def _settings(folder: Path) -> Mapping[str, Any]:
+def _settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run's settings, and the conditions that they put its systems under."""
     file = folder / RESULTS
     try:
-        settings: Mapping[str, Any] = read_json(file)["settings"]
-        return dict(settings)
+        settings = dict(read_json(file)["settings"])
+        return settings, conditions_of(settings)
     except FileNotFoundError:
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = "it has not ended: run the same command again" if begun else GIVE

@@ -36,6 +36,7 @@ from scripts import (
     compare_labels,
     evaluate_stepwise,
     evaluate_verifier,
+    join_results,
     measure_checker,
     view_traces,
 )
@@ -268,6 +269,14 @@ def test_what_the_page_of_traces_shows(name: str, built: Path, tmp_path: Path) -
     folder = tmp_path / "results"
     shutil.copytree(built / "results", folder)
     damaged(folder / name, TEXT, lambda: outcome(view_traces.main, [str(folder)], [name]))
+
+
+@pytest.mark.parametrize("name", ["trajectories.jsonl", "questions.jsonl", "results.json"])
+def test_what_evaluations_are_joined_from(name: str, built: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(built / "results", folder)
+    options = [str(folder), f"--output={tmp_path / 'joined'}"]
+    damaged(folder / name, TEXT, lambda: outcome(join_results.main, options, [name, str(folder)]))
 
 
 def test_what_people_judged(tmp_path: Path) -> None:

@@ -273,6 +273,7 @@ def test_missing_evidence_and_the_corpus_are_part_of_a_system(
         )
     assert f"all of them with drop_gold, corpus=pages.jsonl@{sha}" in capsys.readouterr().out
     text = (tmp_path / "less" / "report" / "comparison.md").read_text(encoding="utf-8")
+    assert " K=10, N=0, on_exhausted=accept, feedback=full. " in text
     assert f"SAFE, corpus=pages.jsonl@{sha}, drop_gold (simulated)" in text
     under = {"drop_gold": True, "corpus": f"pages.jsonl@{sha}"}
     assert results(tmp_path / "less")["runs"][0]["conditions"] == under

@@ -161,6 +161,17 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_evaluation_that_has_not_ended_is_not_written_over(
+    evaluate: Evaluate, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / ".trajectories.jsonl").write_text("{}\n")
+    with pytest.raises(UserError, match="holds an evaluation; choose another --output"):
+        join_results.main([str(evaluate("full", *METHODS)), f"--output={begun}"])
+    assert [path.name for path in begun.iterdir()] == [".trajectories.jsonl"]
+
+
 def test_two_judges_are_refused(evaluate: Evaluate, tmp_path: Path) -> None:
     full = evaluate("full", *METHODS)
     other = tmp_path / "other"
