@@ -17,7 +17,7 @@ from safe_stepwise.engines.base import Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.records import Passage, Question
+from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.store.tables import table
 
 CHARACTERS_PER_TOKEN = 4
@@ -25,6 +25,8 @@ CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
 """Assumed replies; an extraction's is twice as long as its passage."""
 _NAMES_PER_PASSAGE, _NAME = 12, "A Name of Length"
+_FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
+"""With a name: as each fact has two ends, and there are about as many facts as names."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ def estimate(asked: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work
                 seen.add(key)
                 _read(question, number, _reply(passage), teachers.client, key, work)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(said))
-        _add(work["resolve"], resolution_request(question, names), REPLY_TOKENS["resolve"])
+        _add(work["resolve"], resolution_request(question, names, _FACTS), REPLY_TOKENS["resolve"])
         path = path_request(question, KnowledgeGraph())
         _add(work["path"], path, REPLY_TOKENS["path"], sum(said))
         for role in ("resolve", "path"):
