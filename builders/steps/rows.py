@@ -31,6 +31,8 @@ class StepRow:
     context: ContextKind = "original"
     borrowed: str | None = None
     """The question of the benchmark whose passage stands among this one's, if there is one."""
+    family: str = ""
+    """The weakness of a verifier that a row of refinement shows (`weaknesses`), if that is said."""
 
     @cached_property
     def id(self) -> str:
@@ -50,6 +52,7 @@ class StepRow:
             "teacher": self.teacher,
             "context": self.context,
             "borrowed": self.borrowed,
+            "family": self.family,
         }
 
 
@@ -64,6 +67,7 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         content["teacher"],
         content.get("context", "original"),
         content.get("borrowed"),
+        content.get("family", ""),
     )
 
 
