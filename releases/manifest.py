@@ -7,6 +7,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from releases.refining import RefinementEntry
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.documents import content_of, parse_yaml
@@ -63,7 +64,7 @@ class StepsEntry:
     questions: int | None = None
     ideal: float | None = None
     refined: int | None = 0
-    """None, which only a file of them may have, is all there are."""
+    """None, which only a file of them or their mining may have, is all there are."""
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
     """Rows and questions of each; ``{rows: N, questions: N}`` in the file."""
     rows_per_question: int | None = None
@@ -73,6 +74,8 @@ class StepsEntry:
     pool: int | None = None
     refined_from: Path | None = None
     """Rows of refinement; a path that is not absolute is beside the manifest."""
+    refinement: RefinementEntry | None = None
+    """How to mine such rows in the making of the release, in the place of a file."""
 
     @property
     def composition(self) -> dict[str, Any]:
@@ -177,6 +180,8 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
     made = None if steps is None else _steps(steps, builds, path.parent, known)
     if adapter is not None and made is None:
         raise UserError("adapter: is trained on the verifier set; add verifier_steps")
+    if made is not None and made.refinement is not None and adapter is None:
+        raise UserError("verifier_steps.refinement: mines with an adapter; add adapter")
     return Manifest(
         path=path,
         sha256=sha256,
@@ -217,6 +222,8 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
     if entry.refined_from is not None:
         refined = entry.refined if "refined" in values else None
         entry = replace(entry, refined=refined, refined_from=beside / entry.refined_from)
+    if entry.refinement is not None:
+        entry = _with_refinement(entry, values, f"{where}refinement.", known)
     try:
         known.check_composition(**entry.composition)
     except UserError as error:
@@ -227,6 +234,25 @@ def _steps(values: Any, builds: Sequence[BuildEntry], beside: Path, known: Known
     if not 0 < entry.test_share < 1:
         raise UserError(f"{where}test_share: a share lies between 0 and 1")
     return entry
+
+
+def _with_refinement(entry: StepsEntry, values: Any, where: str, known: Known) -> StepsEntry:
+    """The entry with its rounds read; how many rows they give, the set takes, if not said."""
+    found = _entry(RefinementEntry, entry.refinement, where)
+    if entry.refined_from is not None:
+        raise UserError(f"{where.rstrip('.')}: finds the rows that refined_from has; name one")
+    if min(found.rows, found.rounds, found.limit or 1) < 1:
+        raise UserError(f"{where}rows, rounds and limit have to be 1 or more")
+    for role in ("generator", "verifier"):
+        _check_spec(getattr(found, role), f"{where}{role}", True, known)
+    known.check_teacher(found.teacher, f"{where}teacher")
+    plays = found.verifier.startswith(("symbolic", "mock"))
+    if OWN_ADAPTER not in found.verifier and not plays:
+        raise UserError(
+            f"{where}verifier: {found.verifier} is not what a round trains; write {OWN_ADAPTER} "
+            f"for that, as in vllm:BASE+{OWN_ADAPTER}"
+        )
+    return replace(entry, refinement=found, refined=entry.refined if "refined" in values else None)
 
 
 def _adapter(values: Any, beside: Path, known: Known) -> AdapterEntry:

@@ -13,6 +13,7 @@ from typing import Any
 
 from releases.lock import read_lock
 from releases.manifest import Manifest
+from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically
@@ -74,7 +75,7 @@ def make(
     for part in parts:
         if part.name not in skip:
             part.check()
-    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK)):
+    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK, WORK)):
         refuse_hidden(output, ours=HIDDEN)
         made = [
             Made(f"{part.name}: left out (--skip-training)") if part.name in skip else part.make()
@@ -157,8 +158,9 @@ def left_out(manifest: Manifest, skip_training: bool) -> list[str]:
     """Parts that a run without training leaves out: the adapter, and what needs it."""
     if not skip_training or manifest.adapter is None:
         return []
-    entry = manifest.evaluation
-    return ["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"]
+    entry, steps = manifest.evaluation, manifest.verifier_steps
+    rounds = [REFINEMENT] if steps is not None and steps.refinement is not None else []
+    return rounds + (["adapter", "evaluation"] if entry and entry.needs_adapter else ["adapter"])
 
 
 def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
@@ -179,6 +181,7 @@ def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
 
 def _forget_work(output: Path) -> None:
     """Remove what parts kept to go on from."""
+    shutil.rmtree(output / WORK, ignore_errors=True)
     for folder in FOLDERS:
         shutil.rmtree(output / folder / WORK, ignore_errors=True)
         (output / folder / JOURNAL).unlink(missing_ok=True)

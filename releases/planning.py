@@ -94,6 +94,7 @@ def foreseen(
             learnt = round(steps.rows * (1 - steps.test_share))
             learnt = min(learnt, training.rows or learnt)
             trained = round(learnt * training.epochs * known["training"]["tokens_per_row"])
+            costs += _refinement(manifest, rows, Cost("", learnt, trained=trained), known)
             costs.append(Cost(f"adapter of {training.base_model}", learnt, trained=trained))
     builds = zip(manifest.builds, rows, strict=True)
     validation = [number for build, number in builds if build.split == "validation"]
@@ -127,12 +128,11 @@ def lacking(manifest: Manifest, sources: Sequence[Source]) -> list[str]:
 def no_refined(manifest: Manifest) -> str | None:
     """What to do about refined rows that come from no file; None if there are none such."""
     steps = manifest.verifier_steps
-    if steps is None or not steps.refined or steps.refined_from is not None:
+    if steps is None or not steps.refined or steps.refined_from or steps.refinement:
         return None
     return (
         f"verifier_steps.refined: {steps.refined} rows come from no file; name it "
-        "as refined_from, or make the release with refined: 0 first and mine them with "
-        "scripts.refine_verifier_steps"
+        "as refined_from, or say with refinement how to mine them"
     )
 
 
@@ -165,6 +165,26 @@ def _steps(entry: StepsEntry, known: Mapping[str, One]) -> Cost:
     costs = [_times(name, entry.pool or number, known[name]) for name, number in asked.items()]
     sums = {f: sum(getattr(c, f) for c in costs) for f in ("calls", "prompt", "computed", "reply")}
     return Cost("verifier set", entry.rows, **sums)
+
+
+def _refinement(
+    manifest: Manifest, rows: Sequence[int], training: Cost, known: Mapping[str, Any]
+) -> list[Cost]:
+    """What rounds of refinement take, at most; ``training`` is what one training takes."""
+    steps = manifest.verifier_steps
+    if steps is None or (entry := steps.refinement) is None:
+        return []
+    pools = [n for b, n in zip(manifest.builds, rows, strict=True) if b.split == "train"]
+    there = sum(min(number, steps.pool or number) for number in pools)
+    questions = min(there, entry.limit or there) * entry.rounds
+    name, mined = "refinement: ", entry.rows * entry.rounds
+    learnt = training.rows * entry.rounds
+    costs = [Cost(f"{name}train", learnt, trained=training.trained * entry.rounds)]
+    one = known["evaluation"]["safe"]
+    costs.append(_asked(entry.generator, f"{name}run the loop", questions, one))
+    if entry.teacher != "annotations":
+        costs.append(_asked(entry.teacher, f"{name}relabel", mined, known["refinement"]["relabel"]))
+    return costs
 
 
 def _evaluation(manifest: Manifest, rows: list[int], known: Mapping[str, One]) -> list[Cost]:

@@ -33,6 +33,7 @@ from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS, LABELS, STEPS
 from scripts.cli import warn
 from scripts.release_plans import build_plans, check_plans, read_audits, steps_plan
+from scripts.release_refinement import Asking, refinement
 
 
 def released(
@@ -56,11 +57,15 @@ def released(
     plans = build_plans(manifest, output / DATASETS, teachers)
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
+    skip = parts.left_out(manifest, skip_training)
     if (entry := manifest.verifier_steps) is not None:
         maker = known_maker(teachers(entry.teacher), manifest.seed)
         sources.append(maker)
         plan = steps_plan(manifest, entry, output / DATASETS, engine.get("workers", 1))
-        made.append(Part("verifier_steps", partial(_steps, plan, maker, manifest)))
+        asking = Asking(cache, in_flight, timeout)
+        make_set = partial(build_steps, maker=maker, card=card.files, warn=warn)
+        before, plan = refinement(manifest, plan, make_set, output, asking, skip)
+        made += [*before, Part("verifier_steps", partial(_steps, plan, maker, manifest))]
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
         "datasets",
@@ -73,7 +78,6 @@ def released(
         "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
-    skip = parts.left_out(manifest, skip_training)
     try:
         return parts.make(manifest, output, [datasets, *made, *others], skip, made_by, read_release)
     finally:
