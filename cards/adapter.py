@@ -18,7 +18,7 @@ from cards.pages import fill, headed, hub_id, line
 from cards.quality import Quality, eval_results, read_quality
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.measures import MEASURES, title_of
-from safe_stepwise.store.names import adapter_repo, known_version
+from safe_stepwise.store.names import REPORT, adapter_repo, known_version
 
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
@@ -67,9 +67,9 @@ class AdapterCard:
         return "LoRA" if written == "LORA" else str(written)
 
     @property
-    def plain(self) -> list[Loop]:
-        """Its evaluations in the loop as it is, which give its scores."""
-        return [loop for loop in self.loops if loop.is_plain]
+    def told(self) -> list[Loop]:
+        """Those of them that give its scores."""
+        return [loop for loop in self.loops if loop.is_told]
 
     @property
     def served_rank(self) -> int:
@@ -101,6 +101,7 @@ def adapter(
     published: str | None = None,
     loops: Mapping[str, Record] | None = None,
     weights: str = "",
+    first: str = REPORT,
 ) -> str:
     """README of the adapter.
 
@@ -115,6 +116,7 @@ def adapter(
         published: where that set is on the Hub, ``NAMESPACE/NAME@TAG``, if not where it was read.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
         weights: how these name the adapter, ``NAME@DIGEST``; those without it are not told.
+        first: the folder of the one that was made for this adapter.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
@@ -134,7 +136,7 @@ def adapter(
         license=license,
         data=_data(training, published),
         quality=measured,
-        loops=read_loops(loops or {}, weights),
+        loops=read_loops(loops or {}, weights, first),
         sources=sources_of(builds),
         origins={} if steps is None else steps["origins"]["train"],
         simulated=any(played),
@@ -191,7 +193,7 @@ def _metadata(card: AdapterCard) -> Any:
     tags += ["synthetic"] if any(s["source"]["synthetic"] for s in card.sources) else []
     tags += ["simulated"] if card.simulated else []
     quality, base, extra = card.quality, card.base.repo, dict[str, Any]()
-    found = looping.eval_results(card.plain, card.version)
+    found = looping.eval_results(card.told, card.version)
     if quality is not None:
         found += eval_results(quality, *_measured_on(quality, card))
     if found:

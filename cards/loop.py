@@ -27,6 +27,8 @@ class Loop:
     results: Record
     weights: str
     """The adapter's own name in it: ``NAME@DIGEST``."""
+    is_first: bool = False
+    """Whether it was evaluated for this adapter, and not for a table of its own."""
 
     @property
     def systems(self) -> Sequence[Record]:
@@ -40,11 +42,30 @@ class Loop:
         return [one for one in self.systems if self.is_own(one)]
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is the loop as it is: all options as the methods have them, all evidence."""
+    def lacks(self) -> list[str]:
+        """In words what evidence was other than that of the samples."""
         settings = self.results["settings"]
-        changed = settings.get("drop_gold") or settings.get("corpus")
-        return not changed and all(map(_by_default, self.systems))
+        conditions = (one.get("conditions") or {} for one in self.systems)
+        given = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
+        found = [name for one in (given, *conditions) for name, value in one.items() if value]
+        return list(dict.fromkeys(name.replace("_", " ") for name in found))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its scores stand on the card: its own, and those of the loop as it is."""
+        return self.is_first or not (self.lacks or any(map(self.options, self.systems)))
+
+    def options(self, system: Record) -> str:
+        """The options of a system that its method has otherwise.
+
+        >>> Loop("report", {}, "").options({"method": "safe", "options": {"max_steps": 2}})
+        'max_steps=2'
+        """
+        method = METHODS.get(system["method"])
+        defaults = option_values(options_type(method)()) if method else {}
+        said = system["options"].items()
+        other = [f"{name}={value}" for name, value in said if defaults.get(name) != value]
+        return ", ".join(other)
 
     @property
     def benchmarks(self) -> list[str]:
@@ -104,20 +125,26 @@ class Loop:
         return sum(found["failed"] for found in system["benchmarks"].values())
 
 
-def read_loops(results: Mapping[str, Record], weights: str) -> list[Loop]:
-    """The evaluations of a release, by the place of each, in which an adapter took part."""
-    loops = [Loop(place, found, weights) for place, found in results.items()]
+def read_loops(results: Mapping[str, Record], weights: str, first: str) -> list[Loop]:
+    """The evaluations of a release, by the place of each, in which an adapter took part.
+
+    ``first`` is the place of the one that was made for it.
+    """
+    loops = [Loop(place, found, weights, place == first) for place, found in results.items()]
     return [one for one in loops if one.own]
 
 
 def eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
     """The adapter's scores as `huggingface_hub.EvalResult`, one a benchmark and measure.
 
-    None of a system that was simulated or of which a question failed: these are no scores of it. A
-    setting that several evaluations have is told once.
+    None of a system that was simulated or of which a question failed, and none with other evidence
+    than the samples': these are no scores on them. A setting that several evaluations have is told
+    once.
     """
     found: dict[str, Any] = {}
     for loop in loops:
+        if loop.lacks:
+            continue
         for system in loop.own:
             if not system["simulated"] and not loop.failed(system):
                 for one in _results(loop, system, version):
@@ -150,18 +177,6 @@ def _results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
                     metric_value=round(scores[metric]["value"], 4),
                     metric_args={**how, **(judge if metric == "accuracy" else {})},
                 )
-
-
-def _by_default(system: Record) -> bool:
-    if system.get("conditions"):
-        return False
-    method = METHODS.get(system["method"])
-    defaults = option_values(options_type(method)()) if method else {}
-    options = system["options"].items()
-    # What is no option of the method says how the evaluation was, and is off unless it says more.
-    return all(
-        defaults[name] == value if name in defaults else not value for name, value in options
-    )
 
 
 def _shown(estimate: Record | None) -> str:

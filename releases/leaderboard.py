@@ -22,7 +22,8 @@ from releases.readme import metadata
 from safe_stepwise.records import identity
 from safe_stepwise.store.names import ADAPTER, DATASETS, README, VERIFIED
 
-TASKS = "eval.yaml"
+SCORES, TASKS = ".eval_results", "eval.yaml"
+"""What the Hub looks for in a model's and in a dataset's repo."""
 HUB = "https://huggingface.co"
 _TITLE = "Verified multi-hop question answering (SAFE)"
 _ABOUT = (
@@ -71,7 +72,6 @@ def loop_results(card: str, where: str) -> list[Any]:
 def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[str, bytes]:
     """A file for each way of measuring that ``results`` have, by its path in the adapter's repo."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-    from huggingface_hub.constants import EVAL_RESULTS_FOLDER
 
     dataset = f"{namespace}/{VERIFIED}"
     ways: dict[str, list[Any]] = {}
@@ -86,7 +86,7 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
         )
         ways.setdefault(_way(one.metric_args or {}), []).append(entry)
     return {
-        f"{EVAL_RESULTS_FOLDER}/{name}.yaml": _dumped(eval_result_entries_to_yaml(entries))
+        f"{SCORES}/{name}.yaml": _dumped(eval_result_entries_to_yaml(entries))
         for name, entries in ways.items()
     }
 

@@ -11,10 +11,11 @@ from releases import report
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
+    ASKED_OF,
     DATASETS,
     EVAL,
     LABELED,
-    MISSING,
+    MISSING_PROMPT_COMPLETION,
     PROMPT_COMPLETION,
     QUESTIONS,
     STEPS,
@@ -102,7 +103,7 @@ def _steps(root: Path, split: str) -> set[str]:
     columns = ("benchmark", "question_id", "question")
     return {
         key
-        for config in (STEPS, MISSING)
+        for config in ASKED_OF[True]
         for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, columns)
         for key in _keys(row["benchmark"], row["question_id"], row["question"])
@@ -110,10 +111,10 @@ def _steps(root: Path, split: str) -> set[str]:
 
 
 def _row_ids(root: Path, split: str) -> set[str]:
-    """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``."""
+    """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``, and so on."""
     return {
         row["id"]
-        for config in (STEPS, PROMPT_COMPLETION)
+        for config in (STEPS, PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION)
         for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, ("id",))
     }

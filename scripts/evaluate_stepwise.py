@@ -52,6 +52,7 @@ def main(arguments: Sequence[str]) -> None:
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
     options.check()
+    printed = published.chosen(options.published)
     asked = _questions(options)
     notes = {
         "source": asked.source,
@@ -68,7 +69,6 @@ def evaluated(options: Options) -> str:
         RESULTS,
         *(report.FILES if options.report else [REPORT]),
     )
-    printed = published.chosen(options.published)
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}

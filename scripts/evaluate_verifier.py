@@ -21,7 +21,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE, prompt_digest
 from safe_stepwise.open import Opener, open_engine
 from safe_stepwise.store.locks import exclusive
-from safe_stepwise.store.names import TEST
+from safe_stepwise.store.names import ASKED_OF, TEST
 from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
 from scripts.role_options import add_role_options
 
@@ -58,7 +58,7 @@ def evaluated(options: Options) -> str:
     for spec in specs:
         _check(spec, options.verified)
     twelve = options.incomplete_evidence
-    folder, name, revision = find_steps(options.steps, options.split, step_set.configs(twelve))
+    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
     steps = {"name": name, "revision": revision, **step_set.about(folder, options.split, twelve)}
     cases = step_set.read_cases(folder, options.split, options.limit, twelve)
     if options.verified is not None:
@@ -115,10 +115,8 @@ def _parser() -> Parser:
     add("--baseline", **NAMES, metavar="SPEC", help="beside it; repeatable")
     add("--verified", **FOLDER, help="annotations, for symbolic (build_verified)")
     add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
-    twelve = (
-        "with twelve labels: also rows that lack evidence, asked as the loop with a search asks"
-    )
-    add("--incomplete-evidence", action="store_true", help=twelve)
+    lacking = "with twelve labels: rows that lack evidence, too"
+    add("--incomplete-evidence", action="store_true", help=lacking)
     add("--limit", **COUNT, help="the first N rows (default: all)")
     add_model_options(parser, IN_FLIGHT)
     add_role_options(parser, [ROLE])

@@ -60,6 +60,7 @@ def write_card(training: Training) -> None:
         steps=read_json(training.steps / STEPS_RECORD),
         loops=_results(training),
         weights=str(find_adapter(Model(str(folder)))),
+        first=(training.home / REPORT).relative_to(training.output).as_posix(),
     )
     write_atomically(folder / README, text.encode())
 

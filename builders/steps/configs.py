@@ -20,6 +20,7 @@ from builders.steps.features import (
 from builders.steps.rows import StepRow
 from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.store.names import (
+    ASKED_OF,
     MISSING,
     MISSING_PROMPT_COMPLETION,
     MISSING_TWINS,
@@ -40,7 +41,7 @@ ByConfig = Mapping[str, Mapping[str, Sequence[StepRow]]]
 
 def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
     """Rows by the config that has them alone."""
-    of: dict[str, list[StepRow]] = {STEPS: [], MISSING: [], MISSING_TWINS: []}
+    of: dict[str, list[StepRow]] = {config: [] for config in ASKED_OF[True]}
     for row in picked:
         lacks = row.feedback.error_type == MISSING_EVIDENCE
         of[(MISSING if lacks else MISSING_TWINS) if row.incomplete else STEPS].append(row)

@@ -95,6 +95,8 @@ def _by_lists(plan: Build, found: Listed) -> Iterator[str]:
             f"{one.name}: {one.entries:,} entries{again}; {one.matched:,} have a row here"
             f"{lacking if one.unmatched else ''}"
         )
+    if not found.rows:
+        yield "no row is named, and all count as sound: are these lists of other questions?"
     yield (
         f"rows named: {found.rows:,} ({found.loosely:,} not by the exact text; texts of several "
         f"rows: {found.shared:,}); rows verified without a path: {found.pathless:,}"

@@ -14,11 +14,21 @@ from pathlib import Path
 
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
+from evaluators.comparison.numbers import results
 from evaluators.comparison.pages import page, tests_text
-from evaluators.comparison.report import results, write_files
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
-from evaluators.comparison.systems import EVERY, System, apart, names
-from evaluators.comparison.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, percent
+from evaluators.comparison.systems import System, apart, names
+from evaluators.comparison.tables import (
+    EVERY,
+    NOTHING,
+    Table,
+    csv_bytes,
+    escaped,
+    mark,
+    markdown,
+    percent,
+    write_files,
+)
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import one_of
 from safe_stepwise.store.names import marked

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.comparison import significance as stats
-from evaluators.comparison.scores import METRICS, Difference, Estimates, Test
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, shared_by_all
+from evaluators.comparison.tables import METRICS, Metric
 from evaluators.outcomes import Outcome
 
 _DIGITS = 6
@@ -49,6 +49,19 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Tested:
+    """How much better the first of a pair is in one measure."""
+
+    metric: Metric
+    pairs: int
+    unpaired: int
+    estimate: Estimate
+    is_exact: bool
+    """By McNemar's test, not by flips of signs."""
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Measured and resampled columns: three a system or total, and three a pair of them."""
 
@@ -66,29 +79,27 @@ class Sample:
     exact: Sequence[bool]
     """Whether a pair is one of systems in one benchmark."""
 
-    def estimates(self, at: int) -> Estimates:
+    def estimates(self, at: int) -> dict[Metric, Estimate | None]:
+        """Of the system or total in that place."""
         return {
             metric: _estimate(self.means[3 * at + m], self.resampled[:, 3 * at + m])
             for m, metric in enumerate(METRICS)
         }
 
-    def differences(
-        self, at: int, first: System, second: System, benchmark: str | None, simulated: bool
-    ) -> Iterable[Difference]:
+    def tested(self, at: int) -> Iterable[Tested]:
+        """Of the pair in that place, measure by measure, as far as both have it."""
         for m, metric in enumerate(METRICS):
             pair = 3 * at + m
             estimate = _estimate(self.gains[pair], self.regained[:, pair])
             if estimate is None:
                 continue
-            tested: tuple[Test, float]
-            if self.exact[at] and metric != "f1":
-                tested = "mcnemar", stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
-            else:
-                observed = float(self.gains[pair])
-                tested = "sign_flip", stats.flip_test(observed, self.flipped[:, pair])
             pairs, unpaired = int(self.counts[pair]), int(self.unpaired[pair])
-            known = first, second, benchmark, metric, simulated, pairs, unpaired
-            yield Difference(*known, estimate, *tested)
+            is_exact = self.exact[at] and metric != "f1"
+            if is_exact:
+                p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
+            else:
+                p = stats.flip_test(float(self.gains[pair]), self.flipped[:, pair])
+            yield Tested(metric, pairs, unpaired, estimate, is_exact, p)
 
 
 def _estimate(mean: float, resampled: Matrix) -> Estimate | None:

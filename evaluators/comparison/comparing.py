@@ -27,11 +27,12 @@ from evaluators.comparison.columns import (
     Plan,
     Questions,
     Sample,
+    Tested,
     mean_of,
     planned,
     sampled,
 )
-from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row
+from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.systems import System, in_order, pairs
 from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
@@ -69,12 +70,10 @@ def compare(
     rows = [_row(system, found, samples, at) for at, (system, found) in enumerate(whole.items())]
     simulated |= {row.system: row.simulated for row in rows}
     differences = [
-        difference
+        _difference(first, second, name, simulated[first] or simulated[second], found)
         for at, (first, second) in enumerate(plan.compared)
         for name, sample in samples.items()
-        for difference in sample.differences(
-            at, first, second, name, simulated[first] or simulated[second]
-        )
+        for found in sample.tested(at)
     ]
     own = len(plan.systems)
     tested, totals = _adjusted(differences), tuple(rows[own:])
@@ -91,6 +90,14 @@ def _samples(
         rng = np.random.default_rng([seed, *name.encode()])
         found[name] = sampled(questions, plan, rng, resamples)
     return {**found, None: mean_of([*found.values()])}
+
+
+def _difference(
+    first: System, second: System, benchmark: str | None, simulated: bool, found: Tested
+) -> Difference:
+    test: Test = "mcnemar" if found.is_exact else "sign_flip"
+    of = first, second, benchmark, found.metric, simulated, found.pairs, found.unpaired
+    return Difference(*of, found.estimate, test, found.p)
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:

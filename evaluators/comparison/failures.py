@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluators.comparison.scores import Comparison, Row
-from evaluators.comparison.systems import EVERY, names
-from evaluators.comparison.tables import NOTHING, Table, error_types, percent
+from evaluators.comparison.systems import names
+from evaluators.comparison.tables import EARLY, EVERY, NOTHING, Table, error_types, percent
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.store.names import marked
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category
-
-EARLY = 3
-"""The steps that the papers call early."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,11 @@
-"""The report's pages of Markdown."""
+"""What pages say around their tables."""
 
 from collections.abc import Iterable, Sequence
 
-from evaluators.comparison import cost_tables, score_tables
-from evaluators.comparison.failures import Failures, failure_table
 from evaluators.comparison.published import lines as published_lines
 from evaluators.comparison.scores import Comparison
-from evaluators.comparison.systems import EVERY, System, common_options, values_by_name
-from evaluators.comparison.tables import escaped, mark, markdown
+from evaluators.comparison.systems import System, common_options, values_by_name
+from evaluators.comparison.tables import EVERY, escaped, mark
 from safe_stepwise.store.published_tables import PublishedScore
 
 _SIMULATED = (
@@ -16,33 +14,14 @@ _SIMULATED = (
 )
 
 
-def comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
-    """``comparison.md``."""
-    marked = mark(comparison.simulated)
+def about(comparison: Comparison) -> str:
+    """What all systems have in common, and what the numbers are."""
     systems = [row.system for row in comparison.rows]
     options = common_options(systems)
-    about = [*_players(systems), *([f"{options}."] if options else [])]
+    said = [*_players(systems), *([f"{options}."] if options else [])]
     count = len(comparison.benchmarks)
-    about.append(
-        f"Percentages; {count} benchmarks and their mean."
-        if count > 1
-        else "Percentages; of one benchmark, which is the average."
-    )
-    return page(
-        "Comparison",
-        comparison,
-        " ".join(about),
-        markdown(score_tables.score_table(comparison, published)),
-        MARGINS,
-        *_totals(comparison),
-        *_published(comparison, published),
-        *_counts(comparison),
-        f"## 95% confidence intervals{marked}",
-        markdown(score_tables.interval_table(comparison)),
-        f"## Paired tests{marked}",
-        markdown(score_tables.difference_table(comparison)),
-        tests_text(comparison),
-    )
+    of = f"{count} benchmarks and their mean" if count > 1 else "of one benchmark, the average"
+    return " ".join([*said, f"Percentages; {of}."])
 
 
 MARGINS = (
@@ -63,7 +42,7 @@ def tests_text(comparison: Comparison) -> str:
     )
 
 
-def _totals(comparison: Comparison) -> list[str]:
+def totals(comparison: Comparison) -> list[str]:
     """What totals are of, where there are any."""
     answering = dict.fromkeys(row.system.answering for row in comparison.rows)
     if not comparison.totals:
@@ -81,7 +60,8 @@ def _totals(comparison: Comparison) -> list[str]:
     ]
 
 
-def _published(comparison: Comparison, published: Sequence[PublishedScore]) -> list[str]:
+def about_published(comparison: Comparison, published: Sequence[PublishedScore]) -> list[str]:
+    """What the papers' rows are, where there are any."""
     if not published:
         return []
     if not published_lines(published, comparison.benchmarks):
@@ -105,19 +85,19 @@ def _players(systems: Iterable[System]) -> list[str]:
     return [escaped(f"{who}: {names[0]}.") for who, names in known.items() if len(names) == 1]
 
 
-def _counts(comparison: Comparison) -> list[str]:
+def counts(comparison: Comparison) -> list[str]:
     """What the scores leave out or hold against a system, a line each."""
     names = comparison.names
     lines = []
     for row in comparison.rows:
         cells = row.cells.values()
         judged = any(cell.scored for cell in cells)
-        counts = {
+        found = {
             "unscored by the judge (in no Acc)": sum(c.unscored for c in cells),
             "never judged (in no Acc)": sum(c.unjudged for c in cells) if judged else 0,
             "failed for good (wrong in EM and F1)": sum(c.failed for c in cells),
         }
-        said = [f"{count:,} {what}" for what, count in counts.items() if count]
+        said = [f"{count:,} {what}" for what, count in found.items() if count]
         lacking = [name for name in comparison.benchmarks if name not in row.cells]
         if lacking:
             said.append(f"none of {', '.join(lacking)}, so it has no average")
@@ -126,33 +106,3 @@ def _counts(comparison: Comparison) -> list[str]:
             name = f"{row.system.answering}, {names[row.system]}"
             lines.append(escaped(f"{name}: of {total:,} questions {'; '.join(said)}"))
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
-
-
-def cost_text(comparison: Comparison, papers: Iterable[str]) -> str:
-    """``cost.md``; ``papers`` are those whose tokens stand below."""
-    counted = (
-        " Players without a model count no tokens: theirs are the words and the punctuation that a "
-        "model would be sent, under a prefix cache in blocks of 16 for each question."
-    )
-    printed = cost_tables.published_table(papers)
-    return page(
-        "Cost",
-        comparison,
-        "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
-        "held. Replies that the response cache gave count with what they cost at first. The judge "
-        "is not in it." + (counted if comparison.simulated else ""),
-        markdown(cost_tables.cost_table(comparison)),
-        *([markdown(printed)] if len(printed) > 1 else []),
-        f"## How questions ended{mark(comparison.simulated)}",
-        markdown(cost_tables.ending_table(comparison)),
-    )
-
-
-def failure_text(comparison: Comparison, found: Sequence[Failures], papers: Iterable[str]) -> str:
-    """``failures.md``."""
-    return page(
-        "Failures",
-        comparison,
-        "What a verifier found wrong with steps, by category, over all who answered.",
-        markdown(failure_table(found, papers)),
-    )

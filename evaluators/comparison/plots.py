@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evaluators.comparison.failures import EARLY
 from evaluators.comparison.scores import METRIC_NAMES, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
-from evaluators.comparison.tables import error_types, mark
+from evaluators.comparison.tables import EARLY, error_types, mark
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.taxonomy import category

@@ -12,21 +12,18 @@
 On request the papers' own rows stand beside ours, marked as published and never tested.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import cost_tables, failures, pages, plots, score_tables
 from evaluators.comparison.comparing import compare
+from evaluators.comparison.numbers import results
 from evaluators.comparison.scores import Comparison, Metric, Row
-from evaluators.comparison.significance import CONFIDENCE
 from evaluators.comparison.systems import swept
-from evaluators.comparison.tables import csv_bytes
+from evaluators.comparison.tables import csv_bytes, mark, markdown, write_files
 from evaluators.outcomes import Outcome
-from safe_stepwise.errors import UserError
-from safe_stepwise.methods.running import LoopStatistics
-from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import COMPARISON
 from safe_stepwise.store.published_tables import PublishedScore
 
@@ -67,33 +64,18 @@ def write(
     return made
 
 
-def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
-    """Write ``files`` and remove what else of ``names`` is there; ``UserError`` if it can't be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            if name in files:
-                write_atomically(folder / name, files[name])
-            else:
-                (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{folder}: cannot be written ({error.strerror}); choose another --output"
-        ) from None
-
-
 def report(
     outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()
 ) -> Report:
     """The report on ``outcomes``, not yet written."""
     comparison = compare(outcomes, seed)
-    text = pages.comparison_text(comparison, published)
+    text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
     files = {
         COMPARISON: text.encode(),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
-        "cost.md": pages.cost_text(comparison, papers).encode(),
+        "cost.md": _cost_text(comparison, papers).encode(),
         "cost.csv": csv_bytes(cost_tables.cost_csv(comparison)),
         **_error_files(comparison),
         **_failure_files(comparison, papers),
@@ -102,38 +84,42 @@ def report(
     return Report(text, results(comparison), files)
 
 
-def results(comparison: Comparison) -> dict[str, Any]:
-    """All numbers of a comparison, for JSON; shares are 0-1."""
-    return {
-        "simulated": comparison.simulated,
-        "benchmarks": list(comparison.benchmarks),
-        "seed": comparison.seed,
-        "resamples": comparison.resamples,
-        "confidence": CONFIDENCE,
-        "systems": [_plain_row(row) for row in comparison.rows],
-        "totals": [_plain_row(row) for row in comparison.totals],
-        "differences": [
-            {**asdict(d), "first": d.first.as_json(), "second": d.second.as_json()}
-            for d in comparison.differences
-        ],
-    }
+def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
+    marked = mark(comparison.simulated)
+    return pages.page(
+        "Comparison",
+        comparison,
+        pages.about(comparison),
+        markdown(score_tables.score_table(comparison, published)),
+        pages.MARGINS,
+        *pages.totals(comparison),
+        *pages.about_published(comparison, published),
+        *pages.counts(comparison),
+        f"## 95% confidence intervals{marked}",
+        markdown(score_tables.interval_table(comparison)),
+        f"## Paired tests{marked}",
+        markdown(score_tables.difference_table(comparison)),
+        pages.tests_text(comparison),
+    )
 
 
-def _plain_row(row: Row) -> dict[str, Any]:
-    cells = {name: asdict(cell) for name, cell in row.cells.items()}
-    return {
-        **row.system.as_json(),
-        "simulated": row.simulated,
-        "benchmarks": {name: cell | cell.pop("estimates") for name, cell in cells.items()},
-        "average": dict(asdict(row)["average"]),
-        "loop": _plain(row.loop),
-    }
-
-
-def _plain(loop: LoopStatistics) -> dict[str, Any]:
-    """With texts as keys, as JSON will have them."""
-    positions = {str(number): count for number, count in loop.error_positions.items()}
-    return {**asdict(loop), "error_positions": positions}
+def _cost_text(comparison: Comparison, papers: Iterable[str]) -> str:
+    counted = (
+        " A player that counts none (symbolic) has the words and the punctuation that a model "
+        "would be sent, under a prefix cache in blocks of 16 for each question."
+    )
+    printed = cost_tables.published_table(papers)
+    return pages.page(
+        "Cost",
+        comparison,
+        "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
+        "held. Replies that the response cache gave count with what they cost at first. The judge "
+        "is not in it." + (counted if comparison.simulated else ""),
+        markdown(cost_tables.cost_table(comparison)),
+        *([markdown(printed)] if len(printed) > 1 else []),
+        f"## How questions ended{mark(comparison.simulated)}",
+        markdown(cost_tables.ending_table(comparison)),
+    )
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:
@@ -153,8 +139,14 @@ def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, b
     found = failures.failures(comparison)
     if not any(one.types for one in found):
         return {}
+    text = pages.page(
+        "Failures",
+        comparison,
+        "What a verifier found wrong with steps, by category, over all who answered.",
+        markdown(failures.failure_table(found, papers)),
+    )
     return {
-        "failures.md": pages.failure_text(comparison, found, papers).encode(),
+        "failures.md": text.encode(),
         "failures.csv": csv_bytes(failures.failure_csv(found)),
         "failures.png": failures.failures_figure(found),
     }

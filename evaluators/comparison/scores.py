@@ -6,13 +6,15 @@ from typing import Literal
 
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, conditions_of, names, notable
+from evaluators.comparison.tables import METRIC_NAMES, METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.names import marked
 
-Metric = Literal["exact_match", "f1", "accuracy"]
-METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
-METRICS = tuple(METRIC_NAMES)
 Test = Literal["mcnemar", "sign_flip"]
+__all__ = (
+    "METRICS", "METRIC_NAMES", "Cell", "Comparison", "Difference", "Estimates", "Metric", "Row",
+    "Test",
+)  # fmt: skip
 
 Estimates = dict[Metric, Estimate | None]
 """None where nothing was measured."""

@@ -23,14 +23,13 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
+from evaluators.comparison.tables import EVERY
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import option_values, options_type
 from safe_stepwise.records import canonical_json
 
 LETTERS = {"max_steps": "K", "max_retries": "N"}
 """The papers' names of options; they are told together."""
-EVERY = "Total average"
-"""Who answers in the mean over all who answer (SAFE v1, Table 3)."""
 VARIANT = "variant"
 """The condition that is a name which somebody gave: it says by itself what else differs."""
 

@@ -6,14 +6,26 @@ A table is its header and its rows. Percentages have one decimal.
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
 from evaluators.comparison.significance import Estimate
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE
 
 AVERAGE = "average"
+EVERY = "Total average"
+"""Who answers in the mean over all who answer (SAFE v1, Table 3)."""
+EARLY = 3
+"""The steps that the papers call early (Figure 4)."""
 NOTHING = "–"
+
+Metric = Literal["exact_match", "f1", "accuracy"]
+METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
+METRICS = tuple(METRIC_NAMES)
 
 Table = list[Sequence[object]]
 """The first row is the header."""
@@ -88,3 +100,18 @@ def bounds(estimate: Estimate | None) -> list[str]:
 def error_types(found: Iterable[str]) -> list[str]:
     """The taxonomy's ten, and `Missing Evidence` where it was found."""
     return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(found))
+
+
+def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
+    """Write ``files`` and remove what else of ``names`` is there; ``UserError`` if it can't be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if name in files:
+                write_atomically(folder / name, files[name])
+            else:
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be written ({error.strerror}); choose another --output"
+        ) from None

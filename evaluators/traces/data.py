@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators import outcomes
-from evaluators.comparison.systems import System, known_first, names, notable
+from evaluators.comparison.systems import System, condition_text, known_first, names, notable
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
@@ -49,8 +49,7 @@ def traces(folder: Path) -> dict[str, Any]:
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
-            under = canonical_json(outcomes.asked_under(outcome.conditions))
-            key = str(outcome.benchmark), str(outcome.question_id), under
+            key = str(outcome.benchmark), str(outcome.question_id), _under(outcome.conditions)
             system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
         if outcome.simulated:
             simulated.add(system)
@@ -70,7 +69,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "systems": _systems([*systems], roles, simulated),
         "questions": [
-            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()))
+            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2])
             for key in questions
         ],
         "runs": runs,
@@ -89,7 +88,7 @@ def _check(folder: Path) -> None:
 
 
 _Key = tuple[str, str, str]
-"""Of what was asked: benchmark, id, and the conditions that change it."""
+"""Of what was asked: benchmark, id, and in words the conditions that change it."""
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
@@ -99,8 +98,8 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
         return found
     for number, asked in enumerate(outcomes.read_questions(folder), 1):
         with outcomes.reading(folder / QUESTIONS, number):
-            under = canonical_json(outcomes.asked_under(asked.conditions))
-            found[str(asked.benchmark), str(asked.id), under] = _question(asked)
+            under = _under(asked.conditions)
+            found[str(asked.benchmark), str(asked.id), under] = _question(asked, under)
     return found
 
 
@@ -155,10 +154,16 @@ def _roles(roles: Mapping[System, set[str]]) -> list[str]:
     return known_first(set().union(*roles.values()), answering)
 
 
-def _question(asked: outcomes.QuestionRecord) -> dict[str, Any]:
+def _under(conditions: Mapping[str, Any]) -> str:
+    changing = outcomes.asked_under(conditions)
+    return ", ".join(condition_text(name, value) for name, value in changing.items())
+
+
+def _question(asked: outcomes.QuestionRecord, under: str) -> dict[str, Any]:
     return {
         "benchmark": str(asked.benchmark),
         "id": str(asked.id),
+        "under": under,
         "text": str(asked.question),
         "references": [str(reference) for reference in asked.references],
         "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages],

@@ -40,8 +40,6 @@ T = TypeVar("T")
 _WORDING = "wording"
 """A column that sets of before do not have."""
 _CLASSES = {"error_type": TWELVE, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
-_DIGESTS = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
-"""What a set's statistics call the digest of the prompts of a setting."""
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
@@ -92,11 +90,6 @@ class StepCase:
         return self.origin in (names.IDEAL, names.INJECTED)
 
 
-def configs(incomplete_evidence: bool) -> tuple[str, ...]:
-    """The configs whose rows are asked about in a setting."""
-    return (names.STEPS, names.MISSING, names.MISSING_TWINS)[: 3 if incomplete_evidence else 1]
-
-
 def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
     """What is known of a verifier set and a split of it: version, digests, who rendered it.
 
@@ -104,7 +97,7 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
     """
     files = {
         f"{config}/{file.name}" if config != names.STEPS else file.name: file
-        for config in configs(incomplete_evidence)
+        for config in names.ASKED_OF[incomplete_evidence]
         for file in split_files(folder, split, config)
     }
     record = folder / names.STEPS_RECORD
@@ -114,7 +107,7 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
         "simulated": bool(told.get("simulated")),
         "incomplete_evidence": incomplete_evidence,
         "sha256": {name: _digest(file) for name, file in files.items()},
-        "rendered_by": told.get(_DIGESTS[incomplete_evidence]),
+        "rendered_by": told.get(names.RENDERED_BY[incomplete_evidence]),
     }
 
 
@@ -135,6 +128,12 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
     return parquet_files(folder, config, split)
 
 
+def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
+    """The files of a split's rows that are asked about in a setting."""
+    asked = names.ASKED_OF[incomplete_evidence]
+    return [file for config in asked for file in split_files(folder, split, config)]
+
+
 def read_cases(
     folder: Path, split: str, limit: int | None = None, incomplete_evidence: bool = False
 ) -> list[StepCase]:
@@ -144,9 +143,7 @@ def read_cases(
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
-    files = [
-        f for config in configs(incomplete_evidence) for f in split_files(folder, split, config)
-    ]
+    files = _files(folder, split, incomplete_evidence)
     found: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
     if incomplete_evidence and limit is not None:
         found = iter(sorted(found, key=lambda case: case.id))  # a hash
@@ -170,9 +167,7 @@ def majority(
 ) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     columns = ("error_type",)
-    files = [
-        f for config in configs(incomplete_evidence) for f in split_files(folder, split, config)
-    ]
+    files = _files(folder, split, incomplete_evidence)
     found = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
     counts = Counter(chain.from_iterable(found))
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None

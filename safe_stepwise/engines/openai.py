@@ -87,7 +87,7 @@ class OpenAIEngine:
     def read(cls, rest: str) -> OpenAIEngine:
         """The engine of ``MODEL[@ADDRESS][?template=on|off]``; ``UserError`` for anything else."""
         said = _TEMPLATE.search(rest)
-        switch = one_of(said[1], _SWITCH, f"openai:{rest}: template") if said else None
+        switch = one_of(said[1], _SWITCH, "openai: ?template=") if said else None
         rest = rest[: said.start()] if said else rest
         address = _ADDRESS.search(rest)
         model = rest[: address.start()] if address else rest

@@ -245,7 +245,8 @@ class _Run:
             self._keep(reply, None, False)
             raise
         found = self.searching.look(self.question, feedback, is_last)
-        self.question = replace(self.question, passages=(*self.question.passages, *found))
+        if found:
+            self.question = replace(self.question, passages=(*self.question.passages, *found))
         is_sound = feedback is None or feedback.error_type == CORRECT
         anyway = is_last and self.limits.on_exhausted == "accept" and not self.searching.is_over
         self._keep(reply, feedback, is_sound or anyway, judged, found)

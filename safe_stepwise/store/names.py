@@ -26,6 +26,10 @@ LABELED, EVAL = "_labeled", "_eval"
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
 MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
 """Configs of `VERIFIER_STEPS`."""
+ASKED_OF = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
+"""Those with a row a step, without and with incomplete evidence."""
+RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
+"""What the set's record calls the digest of the prompts of either setting."""
 
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)

@@ -36,10 +36,10 @@ def evaluated(verifier: str = OWN, lost: int = 0, **changes: Any) -> dict[str, A
     return dict(json.loads(json.dumps(found)))
 
 
-def readme(loops: dict[str, dict[str, Any]], weights: str = WEIGHTS) -> str:
+def readme(loops: dict[str, dict[str, Any]], weights: str = WEIGHTS, first: str = "report") -> str:
     name = {"base_model_name_or_path": "Qwen/Qwen3-8B"}
     made = {"config": config(**name), "version": "v0.3.0"}
-    return adapter(training(), None, **made, loops=loops, weights=weights)
+    return adapter(training(), None, **made, loops=loops, weights=weights, first=first)
 
 
 def test_every_method_stands_beside_it_with_margins() -> None:
@@ -149,6 +149,20 @@ def test_blocks_with_the_loop_as_it_is_count_and_others_are_named() -> None:
         "openai:m",
         "openai:other",
     }
+
+
+def test_its_own_evaluation_is_told_whatever_its_conditions() -> None:
+    swept = readme({"report": evaluated(max_retries=1)})
+    assert "| **SAFE**, max_retries=1 | openai:m |" in swept
+    results = ModelCard(swept).data.eval_results or []
+    assert {one.metric_args["max_retries"] for one in results if one.metric_args} == {1}
+    less = evaluated()
+    less["settings"] |= {"drop_gold": True, "corpus": {"name": "pages.jsonl"}}
+    place = "blocks/missing-evidence/incomplete/report"
+    text = readme({place: less}, first=place)
+    assert "## In the loop\n" in text
+    assert "**Other evidence** than the samples have (drop gold, corpus)" in text
+    assert "model-index" not in text
 
 
 def test_names_can_break_nothing() -> None:

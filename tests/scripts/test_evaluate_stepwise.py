@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 import math
 import random
@@ -20,11 +22,12 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import options as options_module
+from evaluators.traces.data import traces
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import exact_match, score
 from safe_stepwise.store import progress as bars
-from scripts import evaluate_stepwise
+from scripts import evaluate_stepwise, join_results
 from tests.scripts.test_teacher_runs import stored
 from tests.servers.openai_server import MockServer
 from tests.servers.stepper import Stepper
@@ -220,6 +223,115 @@ def test_a_sweep_runs_every_pair_of_limits_and_repeats_no_call(tmp_path: Path) -
     assert made[0]["all"]["stop_reasons"] == {"max_steps": 20}
 
 
+def test_players_and_options_can_be_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every one of them runs: none takes the place of another."""
+    file = own(tmp_path / "own.jsonl", 4)
+    with MockServer(Stepper(), models_status=404) as server:
+        other = server.spec.replace("openai:mock", "openai:other")
+        evaluate_stepwise.main(
+            arguments(
+                file, tmp_path / "out", *asking(server.spec, "safe"), f"--verifier={other}",
+                "--feedback=full,guidance", "--feedback=diagnosis", "--on-exhausted=accept",
+                "--on-exhausted=drop", "--max-steps=2", "--max-steps=3",
+            )
+        )  # fmt: skip
+    made = results(tmp_path / "out")["runs"]
+    ran = {
+        (run["players"]["verifier"], *(run["options"][n] for n in NAMED)) for run in made
+    }  # fmt: skip
+    assert len(made) == len(ran) == 2 * 3 * 2 * 2
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert table[0][:7] == [
+        "generator",
+        "method",
+        "verifier",
+        *("K", "N", "on_exhausted", "feedback"),
+    ]
+    assert {line[2] for line in table[2 : 2 + len(made)]} == {"openai:mock", "openai:other"}
+    text = (tmp_path / "out" / "report" / "comparison.md").read_text(encoding="utf-8")
+    for name in ("SAFE with openai:other", "on_exhausted=drop", "feedback=diagnosis", "K=3"):
+        assert name in text
+    systems = results(tmp_path / "out")["comparison"]["systems"]
+    assert len(systems) == len(made)
+
+
+NAMED = ("max_steps", "on_exhausted", "feedback")
+
+
+def test_missing_evidence_and_the_corpus_are_part_of_a_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = synthetic(tmp_path / "rows.jsonl", 12)
+    corpus = tmp_path / "pages.jsonl"
+    corpus.write_text('{"title": "Nothing", "text": "Nothing of use."}\n', encoding="utf-8")
+    sha = hashlib.sha256(corpus.read_bytes()).hexdigest()[:12]
+    for name, more in {"whole": [], "less": ["--drop-gold", f"--corpus={corpus}"]}.items():
+        evaluate_stepwise.main(
+            arguments(file, tmp_path / name, "--method=safe", "--max-retries=0", *more, *PLAYERS)
+        )
+    assert f"all of them with drop_gold, corpus=pages.jsonl@{sha}" in capsys.readouterr().out
+    text = (tmp_path / "less" / "report" / "comparison.md").read_text(encoding="utf-8")
+    assert f"SAFE, corpus=pages.jsonl@{sha}, drop_gold (simulated)" in text
+    under = {"drop_gold": True, "corpus": f"pages.jsonl@{sha}"}
+    assert results(tmp_path / "less")["runs"][0]["conditions"] == under
+    assert {tuple(o.conditions.items()) for o in read_outcomes(tmp_path / "less")} == {
+        tuple(sorted(under.items()))
+    }
+    assert {tuple(q.conditions) for q in read_questions(tmp_path / "less")} == {("drop_gold",)}
+    assert {tuple(o.conditions) for o in read_outcomes(tmp_path / "whole")} == {()}
+    # Laid side by side they stay two.
+    join_results.main(
+        [*(str(tmp_path / n) for n in ("whole", "less")), f"--output={tmp_path / 'j'}"]
+    )
+    assert len(results(tmp_path / "j")["comparison"]["systems"]) == 2
+    shown = traces(tmp_path / "j")
+    assert len(shown["questions"]) == 24
+    sizes = {len(question["passages"]) for question in shown["questions"][:12]}
+    assert {len(question["passages"]) + 1 for question in shown["questions"][12:]} == sizes
+
+
+PLAYERS = ("--generator=symbolic:error_rate=0.3,seed=1", "--verifier=symbolic", "--judge=symbolic")
+
+
+def synthetic(file: Path, rows: int, seed: int = 1) -> Path:
+    spec = parse_spec(f"rows={rows},seed={seed},noise=0")
+    made = [question for question, _ in generate(spec, split="validation")]
+    file.write_text("".join(json.dumps(to_row(q, "none")) + "\n" for q in made), encoding="utf-8")
+    return file
+
+
+def test_what_players_would_cost_adds_up_and_comes_again(tmp_path: Path) -> None:
+    """As in the demo: no model, and a cost table by role, cached and computed."""
+    file = synthetic(tmp_path / "rows.jsonl", 20)
+    options = arguments(file, tmp_path / "out", *(f"--method={m}" for m in METHODS), *PLAYERS)
+    evaluate_stepwise.main(options)
+    with (tmp_path / "out" / "report" / "cost.csv").open(encoding="utf-8") as lines:
+        rows = [*csv.DictReader(lines)]
+    assert {row["simulated"] for row in rows} == {"true"}
+    kinds = ("prompt", "cached", "computed", "completion")
+    by = {
+        (row["method"], row["role"]): {k: int(row[f"{k}_tokens"]) for k in kinds} for row in rows
+    }  # fmt: skip
+    assert len(by) == 2 + 3 + 3
+    for (method, role), found in by.items():
+        assert min(found.values()) > 0
+        assert found["prompt"] == found["cached"] + found["computed"]
+        assert found["cached"] > 0.7 * found["prompt"]
+        if role == "overall":
+            parts = [by[key] for key in by if key[0] == method and key[1] != role]
+            assert found == {k: sum(part[k] for part in parts) for k in kinds}
+    text = (tmp_path / "out" / "report" / "cost.md").read_text(encoding="utf-8")
+    assert text.startswith("# Cost (simulated)")
+    assert "A player that counts none (symbolic) has the words" in text
+    before = contents(tmp_path / "out")
+    for left, more in (("results.json", []), (".trajectories.jsonl", ["--at-once=3"])):
+        (tmp_path / "out" / left).unlink()  # what a kill would leave; then all from the cache
+        evaluate_stepwise.main([*options, *more])
+        assert contents(tmp_path / "out") == before
+
+
 # --------------------------------------------------------------------------------------- resumption
 
 
@@ -332,6 +444,11 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
         (["--method=no_verification", "--generator=symbolic", "--max-steps=3,"], "from 1 on"),
         (["--method=no_verification", "--generator=symbolic", "--feedback=ful"], "did you mean"),
         (["--method=no_verification", MODEL, "--corpus=none"], "--corpus none"),
+        (["--method=safe", MODEL, "--feedback=full,ful"], "did you mean full"),
+        (
+            ["--method=no_verification", "--generator=symbolic", "--published=v4"],
+            "--published 'v4'",
+        ),
         (["--generator=symbolic"], "--method"),
     ],
 )
@@ -365,10 +482,7 @@ def test_the_bar_ends_with_what_was_done(
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_verification_helps_whoever_errs(tmp_path: Path, seed: int) -> None:
     """Synthetic rows: the loop mends most of what an erring generator gets wrong."""
-    made = [q for q, _ in generate(parse_spec(f"rows=60,seed={seed},noise=0"), split="validation")]
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(to_row(q, "none")) + "\n" for q in made), encoding="utf-8")
-    check_that_safe_wins(file, tmp_path, seed, margin=0.4)
+    check_that_safe_wins(synthetic(tmp_path / "rows.jsonl", 60, seed), tmp_path, seed, margin=0.4)
 
 
 @pytest.mark.parametrize("name", ["hotpotqa", "2wikimultihopqa", "musique"])

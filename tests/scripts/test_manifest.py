@@ -125,6 +125,8 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
+    beside = [options.pop("lists", None) for _, options in named]
+    assert beside == [manifest.parent, manifest.parent, None]  # of builds, not of steps
     how = {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None, "allowance": AS_PROMPTED}
     assert named == 3 * [("annotations", how)]
     assert closed  # what was opened to look

@@ -276,8 +276,10 @@ def test_test_questions_in_train_are_refused(release: Path, made: Path) -> None:
     assert "a test question is in train" in leak("steps", split(made, "steps", "test"))
     missing = split(made, "missing_evidence", "test")
     assert "a test question is in train" in leak("missing_evidence", missing)
-    turns = split(made, "prompt_completion", "test")
-    assert "a test row is in train" in leak("prompt_completion", turns)
+    twins = split(made, "missing_evidence_twins", "test")
+    assert "a test question is in train" in leak("missing_evidence_twins", twins)
+    for config in ("prompt_completion", "missing_evidence_prompt_completion"):
+        assert "a test row is in train" in leak(config, split(made, config, "test"))
     sample = split(made, "synthetic_eval", "test", VERIFIED)
     said = leak("synthetic", sample, VERIFIED)
     assert "a question of synthetic_eval is in train" in said

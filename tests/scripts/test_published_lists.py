@@ -44,6 +44,7 @@ def test_the_command_says_what_did_not_match(
     build_verified.main(arguments(output, f"published:{file}"))
     said = capsys.readouterr().out
     assert f"2 entries; 0 have a row here; 2 have none, see {output / 'unmatched.jsonl'}" in said
+    assert "no row is named, and all count as sound: are these lists of other questions?" in said
     assert ["verified", "12"] in [line.split() for line in said.splitlines()]
     build_verified.main(arguments(output, f"published:{file}", "--estimate"))
     assert "the published:a_wrong.txt teacher asks no model" in capsys.readouterr().out

@@ -54,6 +54,8 @@ def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_
     assert lock["skipped"] == ["adapter"]
     locked = set(lock["files"])
     assert {"README.md", "space/safe_stepwise.py", "report/results.json"} <= locked
+    assert {"report/comparison.md", "report/cost.md", "report/trajectories.jsonl"} <= locked
+    assert not [name for name in locked if name.startswith("report/report/")]
     files = {
         path.relative_to(tmp_path / "out").as_posix()
         for path in (tmp_path / "out").rglob("*")
@@ -62,7 +64,8 @@ def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_
     assert files == locked | {LOCK}
     overview = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "v0.2.0" in overview
-    assert "simulated" in overview
+    assert " (simulated) |" in overview
+    assert "(simulated) (simulated)" not in overview
     again, _ = made(manifest, tmp_path / "out", skip_training=True)
     assert "complete and unchanged" in again
 

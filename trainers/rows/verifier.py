@@ -20,11 +20,10 @@ from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedbac
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import Feedback
 from safe_stepwise.store.names import (
-    MISSING,
+    ASKED_OF,
     MISSING_PROMPT_COMPLETION,
-    MISSING_TWINS,
     PROMPT_COMPLETION,
-    STEPS,
+    RENDERED_BY,
     STEPS_RECORD,
     VERIFIER_STEPS,
 )
@@ -98,9 +97,9 @@ def _labels(
     dataset: str, source: Source, place: str, split: str, incomplete_evidence: bool
 ) -> list[Row]:
     """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
-    files = source.about.get("files")  # of the other configs a set may have no rows
-    more = (MISSING, MISSING_TWINS) if incomplete_evidence else ()
-    configs = [STEPS, *(c for c in more if files is None or files[c][split]["rows"])]
+    files = source.about.get("files")  # of the configs but the first, a set may have no rows
+    first, *more = ASKED_OF[incomplete_evidence]
+    configs = [first, *(c for c in more if files is None or files[c][split]["rows"])]
     return list(chain.from_iterable(_told(dataset, source, place, c, split) for c in configs))
 
 
@@ -124,10 +123,8 @@ def verifier(incomplete_evidence: bool) -> Kind:
         partial(_questions, incomplete_evidence=incomplete_evidence),
         _check,
         partial(prompt_digest, incomplete_evidence),
-        _DIGESTS[incomplete_evidence],
+        RENDERED_BY[incomplete_evidence],
     )
 
 
-_DIGESTS = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
-"""What a set's statistics call the digest of its prompts."""
 VERIFIER = verifier(incomplete_evidence=False)

@@ -63,7 +63,9 @@ class PublishedTeachers:
 
 def known_lists(files: Sequence[Path]) -> PublishedTeachers:
     """The teachers of some lists; ``UserError`` for a file that is no list of questions."""
-    return PublishedTeachers(tuple(files), tuple(read_list(file).sha256 for file in files))
+    digests = tuple(read_list(file).sha256 for file in files)
+    # A worker of a scheduler may stand elsewhere.
+    return PublishedTeachers(tuple(file.absolute() for file in files), digests)
 
 
 def lists_of(teachers: object) -> tuple[QuestionList, ...]:

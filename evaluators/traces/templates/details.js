@@ -16,7 +16,7 @@ function show(run) {
   const question = questions[run.question];
   const system = systems[run.system];
   article.replaceChildren(
-    make("p", { class: "meta" }, quoted("span", question.benchmark), " · ", quoted("span", question.id)),
+    make("p", { class: "meta" }, origin(question)),
     quoted("h2", question.text || question.id),
     references(question),
     otherRuns(run),

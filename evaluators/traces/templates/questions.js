@@ -27,8 +27,14 @@ function drawMore() {
   markCurrent();
 }
 
+/** Where a question is from, and what was taken from its evidence. */
+function origin({ benchmark, id, under }) {
+  return [benchmark, id, under].filter(Boolean)
+    .flatMap((part, at) => [at ? " · " : "", quoted("span", part)]);
+}
+
 function row(place) {
-  const { benchmark, id, text } = questions[place];
+  const { id, text } = questions[place];
   const badges = runsOf[place].map((run) => {
     const mark = badge(run.worth, fullName(systems[run.system]));
     if (runsOf[place].length > 4) mark.textContent = OUTCOMES[run.worth];
@@ -37,7 +43,7 @@ function row(place) {
   });
   const link = make("a", { href: hashOf(preferred(place)) },
     quoted("span", text || id, { class: "text" }),
-    make("span", { class: "meta" }, quoted("span", benchmark), " · ", quoted("span", id)),
+    make("span", { class: "meta" }, origin(questions[place])),
     make("span", { class: "badges" }, badges));
   link.addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;

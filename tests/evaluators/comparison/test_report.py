@@ -265,7 +265,7 @@ def test_a_name_that_says_simulated_says_it_once() -> None:
 def test_one_benchmark_is_not_called_several(made: Report) -> None:
     assert "Percentages; 2 benchmarks and their mean." in made.text
     one = report(outcomes([1, 0], NO)).text
-    assert "Percentages; of one benchmark, which is the average." in one
+    assert "Percentages; of one benchmark, the average." in one
     assert "(s)" not in one
 
 

@@ -126,8 +126,9 @@ def choose(page: Any, label: str, start: str) -> None:
 
 def address(one: Outcome) -> str:
     """The documented form of a deep link."""
-    system = System.of(one.method, one.players, one.options)
-    named = [f"{name}={value}" for name, value in (*system.players, *system.options)]
+    system = System.of(one.method, one.players, one.options, one.conditions)
+    told = (*system.players, *system.options, *system.conditions)
+    named = [f"{name}={value}" for name, value in told]
     parts = (one.benchmark, one.question_id, one.method, *named)
     return "#" + "/".join(quote(str(part), safe="!'()*~") for part in parts)
 

@@ -344,7 +344,7 @@ def test_a_spec_says_whether_a_model_may_think() -> None:
         "openai:a/b",
         "openai:a/b?template=off",
     ]
-    with pytest.raises(UserError, match=r"template 'no' is not known; .*choose from on, off"):
+    with pytest.raises(UserError, match=r"template= 'no' is not known; .*choose from on, off"):
         OpenAIEngine.read("a/b@http://h:1/v1?template=no")
 
 

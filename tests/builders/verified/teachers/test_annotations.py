@@ -335,7 +335,7 @@ def test_synthetic_noise_is_found(writer: str) -> None:
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
     assert len(true) == len(found) == 1200
     unverifiable, *types = by_noise_type(true, found)
-    assert {score.name for score in types} == set(NOISE_TYPES)
+    assert {score.name for score in types} == set(NOISE_TYPES) - {"unspecified"}
     floor = 0.95 if writer in UNSEEN else 0.93
     assert unverifiable.precision >= floor, unverifiable
     assert unverifiable.recall >= floor, unverifiable

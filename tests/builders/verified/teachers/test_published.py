@@ -282,12 +282,14 @@ def test_the_record_and_the_code_know_the_teacher(tmp_path: Path) -> None:
 # Specs
 
 
-def test_a_spec_names_lists_in_a_folder(tmp_path: Path) -> None:
+def test_a_spec_names_lists_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [list_of(tmp_path, ["Who?"], name) for name in ("a.txt", "b.txt")]
     made = known_teacher("published:a.txt,b.txt", lists=tmp_path)
     assert isinstance(made, PublishedTeachers)
     assert made == known_lists(files)
     assert made.name == "published:a.txt,b.txt"
+    monkeypatch.chdir(tmp_path)
+    assert known_teacher("published:a.txt,b.txt", lists=Path()) == made
     assert known_teacher(f"published:{files[0]}", lists=Path("elsewhere")) == known_lists(files[:1])
 
 
