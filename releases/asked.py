@@ -70,15 +70,20 @@ def evaluated(
                 owed = max(0, questions - asked.get(key, 0))
                 asked[key] = max(questions, asked.get(key, 0))
                 one = _question(setting, known)
-                cost = _asked(setting.generator, f"evaluate {setting.method}", owed, one)
+                cost = asking(setting.generator, f"evaluate {setting.method}", owed, one)
                 methods[setting.method] = _plus(methods[setting.method], cost)
                 owed = max(0, questions - asked.get((key, entry.judge), 0))
                 asked[key, entry.judge] = questions
                 judged += owed
         costs += methods.values()
         if entry.judge is not None:
-            costs.append(replace(_asked(entry.judge, "judge", judged, known["judge"]), part=part))
+            costs.append(replace(asking(entry.judge, "judge", judged, known["judge"]), part=part))
     return costs
+
+
+def asking(spec: str, name: str, rows: int, one: One) -> Cost:
+    """What one engine is asked; nothing if no model stands behind it."""
+    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else times(name, rows, one)
 
 
 def times(name: str, rows: int, one: One) -> Cost:
@@ -86,11 +91,6 @@ def times(name: str, rows: int, one: One) -> Cost:
     one = {"computed": one["prompt"], **one}
     calls, prompt, computed, reply = (round(rows * one[what]) for what in _COUNTED)
     return Cost(name, rows, calls, prompt, computed, reply)
-
-
-def _asked(spec: str, name: str, rows: int, one: One) -> Cost:
-    """What one engine is asked; nothing if no model stands behind it."""
-    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else times(name, rows, one)
 
 
 def _plus(cost: Cost, other: Cost) -> Cost:

@@ -1,4 +1,4 @@
-"""What a manifest says of adapters and evaluations: the release's own, and those of its blocks."""
+"""What a manifest says of adapters, how they are refined, and evaluations: its own, its blocks'."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -104,6 +104,22 @@ class EvaluationEntry:
                     yield Setting(name, generator, verifier, options, evidence)
 
 
+@dataclass(frozen=True, slots=True)
+class RefinementEntry:
+    """``verifier_steps.refinement``: what mines hard cases with the adapter just trained."""
+
+    rows: int
+    """Hard cases that a round may add."""
+    generator: str
+    verifier: str
+    """``{adapter}`` in it is the one that the round trained."""
+    teacher: str = "annotations"
+    """Who words the labels: an engine's spec, or annotations, the checker's own words."""
+    limit: int | None = None
+    """Training questions of a round; as many as steps are made of, if not said."""
+    rounds: int = 1
+
+
 def read_adapter(values: Any, where: str, beside: Path, known: Known) -> AdapterEntry:
     """An adapter of the manifest; raises ``UserError`` with the key that is wrong."""
     said = read_entry(AdapterEntry, values, f"{where}.")
@@ -156,6 +172,23 @@ def _check_options(said: EvaluationEntry, where: str) -> None:
             options_type(METHODS[setting.method])(**dict(setting.options))
         except ValueError as error:
             raise UserError(f"{where}: {error}") from None
+
+
+def read_refinement(values: Any, where: str, known: Known) -> RefinementEntry:
+    """The rounds that a manifest names; raises ``UserError`` with the key that is wrong."""
+    found = read_entry(RefinementEntry, values, f"{where}.")
+    if min(found.rows, found.rounds, 1 if found.limit is None else found.limit) < 1:
+        raise UserError(f"{where}.rows, rounds and limit have to be 1 or more")
+    for role in ("generator", "verifier"):
+        check_spec(getattr(found, role), f"{where}.{role}", True, known)
+    known.check_teacher(found.teacher, f"{where}.teacher", None)
+    plays = found.verifier.startswith(("symbolic", "mock"))
+    if OWN_ADAPTER not in found.verifier and not plays:
+        raise UserError(
+            f"{where}.verifier: {found.verifier} is not what a round trains; write {OWN_ADAPTER} "
+            f"for that, as in vllm:BASE+{OWN_ADAPTER}"
+        )
+    return found
 
 
 def check_spec(spec: Any, where: str, has_adapter: bool, known: Known) -> None:

@@ -36,8 +36,8 @@ def check_leaks(root: Path) -> None:
     In the verifier set no question (by id, or by its text) may be in both splits, nor may a
     question of an evaluation sample be in train. In the verified benchmarks no evaluation question
     may be in train by id, or by text and gold passages (template questions recur in wording alone).
-    Reports tell test questions and their answers, as their samples do; they may tell no others.
-    Raises UserError naming the first one.
+    Reports of evaluations tell test questions and their answers, as their samples do, and no
+    others. Raises UserError naming the first one.
     """
     samples: dict[str, set[tuple[str, str]]] = {}
     train = _steps(root, TRAIN)

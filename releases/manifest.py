@@ -11,10 +11,13 @@ from releases.evaluations import (
     OWN_ADAPTER,
     AdapterEntry,
     EvaluationEntry,
+    RefinementEntry,
     read_adapter,
     read_evaluation,
+    read_refinement,
 )
 from releases.keys import Known, check_keys, read_entry
+from releases.refining import PART as REFINEMENT
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import EFFORTS, Effort
@@ -31,7 +34,7 @@ from safe_stepwise.store.names import (
     known_version,
 )
 
-OWN_PARTS = ("datasets", "verifier_steps", "audits", "space", "adapter", "evaluation")
+OWN_PARTS = ("datasets", REFINEMENT, "verifier_steps", "audits", "space", "adapter", "evaluation")
 """What a release is made of, in this order; its blocks come behind them."""
 OWN_SET = "verifier_steps"
 """The part that makes the release's own verifier set; a block makes one under its own name."""
@@ -69,7 +72,7 @@ class StepsEntry:
     questions: int | None = None
     ideal: float | None = None
     refined: int | None = 0
-    """None, which only a file of them may have, is all there are."""
+    """None, which only a file of them or their mining may have, is all there are."""
     per_benchmark: Mapping[str, tuple[int, int]] | None = None
     """Rows and questions of each; ``{rows: N, questions: N}`` in the file."""
     rows_per_question: int | None = None
@@ -79,6 +82,8 @@ class StepsEntry:
     pool: int | None = None
     refined_from: Path | None = None
     """Rows of refinement; a path that is not absolute is beside the manifest."""
+    refinement: RefinementEntry | None = None
+    """How to mine such rows in the making of the release, in the place of a file."""
     unverifiable: bool = False
     """Of the questions that could not be verified instead: for a block alone."""
 
@@ -208,6 +213,8 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         raise UserError("verifier_steps.unverifiable: such a set is for one of the blocks")
     if adapter is not None and made is None:
         raise UserError("adapter: is trained on the verifier set; add verifier_steps")
+    if made is not None and made.refinement is not None and adapter is None:
+        raise UserError("verifier_steps.refinement: mines with an adapter; add adapter")
     evaluated = None
     if evaluation is not None:
         has = adapter is not None
@@ -259,6 +266,11 @@ def _steps(
     if entry.refined_from is not None:
         refined = entry.refined if "refined" in values else None
         entry = replace(entry, refined=refined, refined_from=beside / entry.refined_from)
+    if entry.refinement is not None:
+        found = read_refinement(entry.refinement, f"{where}refinement", known)
+        if entry.refined_from is not None:
+            raise UserError(f"{where}refinement: finds the rows that refined_from has; name one")
+        entry = replace(entry, refinement=found, refined=values.get("refined"))
     try:
         known.check_composition(**entry.composition)
     except UserError as error:
@@ -287,6 +299,8 @@ def _block(
     entry = read_entry(BlockEntry, values, f"{where}.")
     if entry.verifier_steps is not None:
         steps = _steps(entry.verifier_steps, f"{where}.verifier_steps", builds, beside, known)
+        if steps.refinement is not None:
+            raise UserError(f"{where}.verifier_steps.refinement: is of the release's own set alone")
     for adapter in entry.adapters:
         _check_name(str(adapter), f"{where}.adapters", (DATASETS, ADAPTER, REPORT))
     adapters = {

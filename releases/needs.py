@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from releases.manifest import OWN_PARTS, Manifest
+from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import STEPS
 
@@ -14,11 +15,14 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
     """The parts that a manifest names, in the order of their making, with those each needs."""
     entry = manifest.evaluation
     found: dict[str, set[str]] = {"datasets": set(), "space": set()}
-    if manifest.verifier_steps is not None:
+    if (steps := manifest.verifier_steps) is not None:
         found["verifier_steps"] = {"datasets"}
+        if steps.refinement is not None:
+            found[REFINEMENT] = {"datasets"}
+            found["verifier_steps"] |= {REFINEMENT}
     if manifest.audits:
-        steps = any(audit.of == STEPS for audit in manifest.audits)
-        found["audits"] = {"datasets", *(["verifier_steps"] if steps else [])}
+        of_steps = any(audit.of == STEPS for audit in manifest.audits)
+        found["audits"] = {"datasets", *(["verifier_steps"] if of_steps else [])}
     if manifest.adapter is not None:
         found["adapter"] = {"datasets", "verifier_steps"}
     if entry is not None:
@@ -35,29 +39,32 @@ def left_out(
 ) -> dict[str, str]:
     """Parts that a run does not make, with the option that leaves each out.
 
-    Without training these are adapters, and what needs one. With ``only`` it is all but those
+    Without training these are adapters, and what needs one: refinement too, but not the verifier
+    set, which is then made without the rows that would be found. With ``only`` it is all but those
     named, and what they need. Raises ``UserError`` for a name of no part, and for one that can't be
     made without training.
     """
-    needed = needs(manifest)
-    trained = {name for name, block in manifest.blocks.items() if block.adapters} | {"adapter"}
+    of = needs(manifest)
+    trained = {name for name, block in manifest.blocks.items() if block.adapters}
+    trained |= {"adapter", REFINEMENT}
     skipped: dict[str, str] = {}
     if skip_training:
-        skipped = {name: SKIPPED for name in needed if trained & {name, *_all(name, needed)}}
+        of = {name: direct - {REFINEMENT} for name, direct in of.items()}
+        skipped = {name: SKIPPED for name in of if trained & {name, *_all(name, of)}}
     if not only:
         return skipped
     wanted: set[str] = set()
     for name in only:
-        wanted |= {one_of(name, needed, f"{manifest.path}: {NOT_ASKED}"), *_all(name, needed)}
+        wanted |= {one_of(name, of, f"{manifest.path}: {NOT_ASKED}"), *_all(name, of)}
     if untrained := sorted(set(skipped) & wanted):
         raise UserError(
             f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "
             "one of the two options"
         )
-    return {name: skipped.get(name, NOT_ASKED) for name in needed if name not in wanted}
+    return {name: skipped.get(name, NOT_ASKED) for name in of if name not in wanted}
 
 
-def _all(name: str, needed: Mapping[str, set[str]]) -> set[str]:
+def _all(name: str, of: Mapping[str, set[str]]) -> set[str]:
     """What a part needs, and what that needs."""
-    direct = needed[name] & needed.keys()
-    return direct.union(*(_all(other, needed) for other in direct))
+    direct = of[name] & of.keys()
+    return direct.union(*(_all(other, of) for other in direct))

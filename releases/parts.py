@@ -13,6 +13,7 @@ from typing import Any
 
 from releases.lock import read_lock
 from releases.manifest import Manifest
+from releases.refining import PART as REFINEMENT
 from releases.report import pack
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
@@ -55,6 +56,8 @@ class Part:
     name: str
     make: Callable[[], Made]
     check: Callable[[], object] = lambda: None
+    follows: str = ""
+    """A part without which it is made otherwise: once that is made, it is made again."""
 
 
 def make(
@@ -68,22 +71,29 @@ def make(
     """Make the parts in their order but those to ``skip``; returns what there is to say.
 
     ``skip`` has the option that leaves out each of them. All parts are checked before the first is
-    made. What an earlier run with the same manifest and code made stays, and is not made again.
+    made. What an earlier run with the same manifest and code made stays, and is not made again,
+    unless it follows a part that is made now. While a locked folder changes, its lock lies
+    with the unfinished work, so that a run that was killed meanwhile goes on as it would have.
     ``made_by`` says in the lock what made them, ``overview`` writes the README of the folder.
 
     Raises ``UserError`` for what a part can't do without, for a complete folder that differs from
     its lock, and for links and hidden files that are none of ours, which can't be released.
     """
-    before = read_lock(output, _LOCKED) if (output / LOCK).exists() else None
-    if before is not None and set(before.get("skipped", [])) <= set(skip):
+    locked = (output / LOCK).exists()
+    place = output if locked else output / WORK
+    before = read_lock(place, _LOCKED) if (place / LOCK).exists() else None
+    if locked and before is not None and set(before.get("skipped", [])) <= set(skip):
         number = check(manifest, output)
         return f"{output}: complete and unchanged ({number} files match {LOCK})"
-    stays = _made_before(manifest, output, parts, skip, made_by, before)
+    stays = _made_before(manifest, output, parts, skip, made_by, before, locked)
     owed = [part for part in parts if part.name not in skip and part.name not in stays]
     for part in owed:
         part.check()
-    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK)):
+    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK, WORK)):
         refuse_hidden(output, ours=HIDDEN)
+        if locked:
+            (output / WORK).mkdir(exist_ok=True)
+            (output / LOCK).replace(output / WORK / LOCK)
         made = [part.make() for part in owed]
         _forget_work(output)
         pack(output)
@@ -92,6 +102,7 @@ def make(
         counts = dict(before["counts"]) if before is not None and stays else {}
         counts |= {name: count for one in made for name, count in one.counts.items()}
         _lock(manifest, output, counts, sorted(left), made_by, overview)
+        _forget_rounds(output, skip)
     said = [one.said for one in made if one.said]
     return "\n\n".join([*said, *_told(left, stays), f"{output / README}\n{output / LOCK}"])
 
@@ -103,19 +114,23 @@ def _made_before(
     skip: Mapping[str, str],
     made_by: Mapping[str, Any],
     before: Mapping[str, Any] | None,
+    locked: bool,
 ) -> list[str]:
     """The parts that need not be made again.
 
     With another manifest or other code that is none, and nothing may be there but what is asked
-    for.
+    for. A folder that was being changed, so that it is not ``locked``, is compared with nothing.
     """
     if before is None:
         return []
     made = [part.name for part in parts if part.name not in before.get("skipped", [])]
     alike = before["manifest"]["sha256"] == manifest.sha256
     if alike and before.get("code_sha256") == made_by.get("code_sha256"):
-        check(manifest, output)
-        return made
+        if locked:
+            check(manifest, output)
+        late = set(before.get("skipped", [])) - set(skip)
+        stale = {part.name for part in parts if part.follows in late}
+        return [name for name in made if name not in stale]
     if other := [name for name in made if name in skip]:
         raise UserError(
             f"{output}: {other[0]} was made there from another manifest, or by other code; name it "
@@ -215,6 +230,13 @@ def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
                     f"{path}: what is hidden is no part of a release; remove it and run the same "
                     "command again"
                 )
+
+
+def _forget_rounds(output: Path, skip: Collection[str]) -> None:
+    """Remove the lock of before, and rounds of refinement unless another run goes on with them."""
+    (output / WORK / LOCK).unlink(missing_ok=True)
+    if REFINEMENT not in skip:
+        shutil.rmtree(output / WORK, ignore_errors=True)
 
 
 def _forget_work(output: Path) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from releases.asked import Cost, One, Speed, evaluated, times
-from releases.manifest import OWN_SET, BuildEntry, Manifest, StepsEntry
+from releases.asked import Cost, One, Speed, asking, evaluated, times
+from releases.manifest import OWN_PARTS, OWN_SET, BuildEntry, Manifest, StepsEntry
+from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
 
@@ -68,14 +69,16 @@ def foreseen(
     ones = {name: of[name]["verifier_steps"] for name in sorted(of)}
     costs += [replace(_steps(steps, ones), part=part) for part, steps in manifest.sets.items()]
     tokens = known["training"]["tokens_per_row"]
-    costs += [_training(manifest, training, tokens) for training in trainings]
+    learning = [_training(manifest, training, tokens) for training in trainings]
+    own = next((cost for cost in learning if cost.part == "adapter"), None)
+    costs += learning + (_refinement(manifest, rows, own, known) if own else [])
     builds = zip(manifest.builds, rows, strict=True)
     validation = [number for build, number in builds if build.split == "validation"]
     made = {name: one for name, one in manifest.evaluations.items() if name not in skip}
     samples = [min(number, manifest.evaluation_size) for number in validation]
     adapters = {name: tuple(block.adapters) for name, block in manifest.blocks.items()}
     costs += evaluated(made, samples, adapters, known["evaluation"])
-    order = ["datasets", OWN_SET, "adapter", "evaluation", *manifest.blocks]
+    order = [*OWN_PARTS, *manifest.blocks]
     return sorted((c for c in costs if c.part not in skip), key=lambda c: order.index(c.part))
 
 
@@ -121,15 +124,14 @@ def lacking(manifest: Manifest, sources: Sequence[Source], skip: Collection[str]
 
 
 def no_refined(manifest: Manifest, part: str = OWN_SET) -> str | None:
-    """What to do about refined rows of a set that come from no file; None if there are none."""
+    """What to do about refined rows of a set that come from nowhere; None if there are none."""
     steps = manifest.sets.get(part)
-    if steps is None or not steps.refined or steps.refined_from is not None:
+    if steps is None or not steps.refined or steps.refined_from or steps.refinement:
         return None
     where = OWN_SET if part == OWN_SET else f"blocks.{part}.{OWN_SET}"
     return (
-        f"{where}.refined: {steps.refined} rows come from no file; name it "
-        "as refined_from, or make the release with refined: 0 first and mine them with "
-        "scripts.refine_verifier_steps"
+        f"{where}.refined: {steps.refined} rows come from no file; name it as refined_from"
+        f"{', or say with refinement how to mine them' if part == OWN_SET else ''}"
     )
 
 
@@ -178,3 +180,23 @@ def _training(manifest: Manifest, training: Training, tokens_per_row: int) -> Co
     name = f"adapter {training.name} of" if training.name else "adapter of"
     trained = round(rows * training.epochs * tokens_per_row)
     return Cost(f"{name} {training.base_model}", rows, trained=trained, part=training.part)
+
+
+def _refinement(
+    manifest: Manifest, rows: Sequence[int], training: Cost, known: Mapping[str, Any]
+) -> list[Cost]:
+    """What rounds of refinement take, at most; ``training`` is that of the release's adapter."""
+    steps = manifest.verifier_steps
+    if steps is None or (entry := steps.refinement) is None:
+        return []
+    pools = [n for b, n in zip(manifest.builds, rows, strict=True) if b.split == "train"]
+    there = sum(min(number, steps.pool or number) for number in pools)
+    questions = min(there, entry.limit or there) * entry.rounds
+    name, mined = "refinement: ", entry.rows * entry.rounds
+    learnt = training.rows * entry.rounds
+    costs = [Cost(f"{name}train", learnt, trained=training.trained * entry.rounds)]
+    one = known["evaluation"]["safe"]
+    costs.append(asking(entry.generator, f"{name}run the loop", questions, one))
+    if entry.teacher != "annotations":
+        costs.append(asking(entry.teacher, f"{name}relabel", mined, known["refinement"]["relabel"]))
+    return [replace(cost, part=REFINEMENT) for cost in costs]

@@ -23,8 +23,7 @@ from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import released
 from scripts.release_models import model_parts
-from scripts.release_plans import KNOWN, build_plans, check_plans
-from scripts.release_training import foreseen_trainings
+from scripts.release_plans import KNOWN, build_plans, check_plans, foreseen_trainings
 
 SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
 

@@ -28,12 +28,14 @@ from releases.manifest import OWN_SET, Manifest
 from releases.needs import left_out
 from releases.parts import Made, Part
 from releases.planning import no_refined
+from releases.refining import PART as REFINEMENT
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import DATASETS, LABELS, STEPS
 from scripts.cli import warn
 from scripts.release_plans import build_plans, check_plans, read_audits, steps_plan
+from scripts.release_refinement import Asking, found_in, refinement
 
 
 def released(
@@ -60,12 +62,19 @@ def released(
     sources: list[Annotator] = [plan.teacher for plan in plans]
     made = []
     allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
+    asking = Asking(cache, in_flight, timeout, manifest.allowance)
     for name, entry in manifest.sets.items():
         teacher = teachers(entry.teacher, allowance=allowance)
         maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable)
         plan = steps_plan(manifest, name, output, engine.get("workers", 1))
+        if entry.refinement is not None:
+            build_set = partial(build_steps, maker=maker, card=card.files, warn=warn)
+            made.append(refinement(manifest, plan, build_set, output, asking))
+            if made[-1].name not in skip:
+                plan = replace(plan, refined=found_in(output))
         check = partial(_check_steps, manifest, name, maker)
-        made.append(Part(name, partial(_steps, name, plan, maker, manifest), check))
+        follows = REFINEMENT if entry.refinement is not None else ""
+        made.append(Part(name, partial(_steps, name, plan, maker, manifest), check, follows))
         sources.append(maker)
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
@@ -74,7 +83,8 @@ def released(
         partial(_check, manifest, output, plans),
     )
     if manifest.audits:
-        made.append(Part("audits", partial(_audits, manifest, output / DATASETS)))
+        audit = partial(_audits, manifest, output / DATASETS)
+        made.append(Part("audits", audit, follows=REFINEMENT))
     made_by = {
         "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},

@@ -16,7 +16,8 @@ from releases.parts import Made, Part
 from releases.space import copy_space
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, QUESTIONS, REPORT, TRAJECTORIES
-from scripts.release_training import Training, own_training, trained, trainings_of, write_card
+from scripts.release_adapters import Training, own_training, trainings_of
+from scripts.release_training import trained, write_card
 
 CHECKOUT = Path(__file__).parents[1]
 MOST_TRACES = 25_000_000

@@ -1,6 +1,6 @@
-"""What a manifest may name, and the builds that it comes to; no command itself."""
+"""What a manifest may name, and the builds and recipes that it comes to; no command itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
@@ -17,6 +17,7 @@ from evaluators.audit.release import read_scores
 from releases.keys import Known
 from releases.manifest import OWN_SET, Manifest
 from releases.parts import refuse_strangers
+from releases.planning import Training as Foreseen
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, VERIFIED
@@ -62,6 +63,16 @@ def build_plans(
         )
         for entry in manifest.builds
     ]
+
+
+def foreseen_trainings(manifest: Manifest) -> Iterator[Foreseen]:
+    """What the recipes of all adapters say, before any is trained."""
+    named = [("adapter", "", manifest.adapter)] if manifest.adapter is not None else []
+    blocks = manifest.blocks.items()
+    named += [(part, name, one) for part, b in blocks for name, one in b.adapters.items()]
+    for part, name, entry in named:
+        recipe = read_recipe(entry.recipe, {**entry.change, "dataset": "-", "output": "-"})
+        yield Foreseen(part, name, recipe.base_model, recipe.filters.rows, recipe.epochs)
 
 
 def check_plans(manifest: Manifest, output: Path) -> None:

@@ -71,6 +71,18 @@ def peak_memory(gpu: bool) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def free_gpu() -> None:
+    """Give back what a training held, which may be followed by an engine or another training."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
 def versions() -> dict[str, str]:
     """Of Python, of ours, and of the libraries that are there."""
     found = {name: version(name) for name in _LIBRARIES if find_spec(name)}

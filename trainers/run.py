@@ -64,7 +64,10 @@ def train(
         if first:
             _begin(recipe, work, record.identity_of(recipe, weights, data))
         known = record.trained_on(recipe, weights, origin, data, prompts)
-        return _train(recipe, weights, data, accumulation, work, known)
+        try:
+            return _train(recipe, weights, data, accumulation, work, known)
+        finally:
+            machine.free_gpu()
 
 
 def _train(

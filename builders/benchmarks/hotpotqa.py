@@ -46,8 +46,8 @@ CAVEAT = (
     "unseen. The relation of its triples is the text before a name, or `names`."
 )
 EXPECTED: Mapping[str, Mapping[str, float]] = {
-    "verification": {"calls": 8.0, "prompt": 5175, "reply": 818},
-    "verifier_steps": {"calls": 5, "prompt": 10550, "reply": 1200},
+    "verification": {"calls": 8.0, "prompt": 6093, "reply": 818},
+    "verifier_steps": {"calls": 5, "prompt": 10591, "reply": 1200},
 }
 KINDS = ("bridge", "comparison")
 

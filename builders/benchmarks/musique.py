@@ -54,8 +54,8 @@ CAVEAT = (
     "earlier answer goes; its head is that answer, or the title of the passage."
 )
 EXPECTED: Mapping[str, Mapping[str, float]] = {
-    "verification": {"calls": 9.2, "prompt": 6782, "reply": 1099},
-    "verifier_steps": {"calls": 5, "prompt": 10039, "reply": 1200},
+    "verification": {"calls": 9.2, "prompt": 7886, "reply": 1099},
+    "verifier_steps": {"calls": 5, "prompt": 10073, "reply": 1200},
 }
 
 _PARAGRAPH = ("idx", "title", "paragraph_text", "is_supporting")

@@ -48,8 +48,8 @@ TELLTALE = "evidences"
 SCORING = "2wikimultihopqa"
 CAVEAT = ""
 EXPECTED: Mapping[str, Mapping[str, float]] = {
-    "verification": {"calls": 9.1, "prompt": 6758, "reply": 1100},
-    "verifier_steps": {"calls": 5, "prompt": 8345, "reply": 1200},
+    "verification": {"calls": 9.1, "prompt": 7837, "reply": 1100},
+    "verifier_steps": {"calls": 5, "prompt": 8395, "reply": 1200},
 }
 KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
 

@@ -42,6 +42,7 @@ from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
     MISSING,
     MISSING_TWINS,
+    REFINED,
     REFUSED,
     STEPS,
     STEPS_RECORD,
@@ -154,7 +155,7 @@ def _write(
         composition=plan.composition,
         test_share=plan.test_share,
         pool=plan.pool,
-        refined=origin_of(plan.refined, found.refined),
+        refined=origin_of(plan.refined, found.refined, _families(rows[STEPS])),
         rewording=rewording,
         missing_evidence=configs.sizes(rows[MISSING]),
         missing_evidence_twins=configs.sizes(rows[MISSING_TWINS]),
@@ -237,6 +238,11 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
         for number in leakage.held_out(groups, sizes, round(plan.test_share * rows_there)):
             test.update(groups[number])
     return test, together
+
+
+def _families(rows: Mapping[str, Sequence[StepRow]]) -> Counter[str]:
+    """The refined rows of a set by the weakness that they show."""
+    return Counter(row.family for part in rows.values() for row in part if row.origin == REFINED)
 
 
 def _groups(

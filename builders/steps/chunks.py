@@ -168,7 +168,7 @@ def _content(rows: Sequence[StepRow]) -> dict[str, Any]:
 def _candidate(row: StepRow) -> Candidate:
     asked, type_ = row.question, row.feedback.error_type
     made = (row.id, asked.benchmark, asked.id, type_, row.step.number, row.origin)
-    return Candidate(*made, row.borrowed, row.incomplete)
+    return Candidate(*made, row.borrowed, row.incomplete, row.family)
 
 
 def pairs_of(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refused]]:

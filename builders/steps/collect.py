@@ -78,8 +78,8 @@ class Found:
     passing: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By error type and reason."""
-    refined: int = 0
-    """Rows of refinement that were read."""
+    refined: Counter[str] = field(default_factory=Counter)
+    """Rows of refinement that were read, by the weakness that they show."""
     last_failure: str = ""
     """Why the last request failed."""
     kept_questions: Counter[str] = field(default_factory=Counter)
@@ -91,7 +91,7 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     near = near_evaluation(verified)
     refined = _by_question(plan)
-    found.refined = sum(map(len, refined.values()))
+    found.refined = Counter(row.family for rows in refined.values() for row in rows)
     jobs = functools.partial(chunks_of, plan, verified, maker, refined)
     work = Work(jobs, maker, plan.work, "verifier steps", "question")
     total, executor = functools.partial(_total, plan, verified), Executor(workers=plan.workers)

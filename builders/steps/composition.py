@@ -67,11 +67,18 @@ class Candidate:
     """Another question of the benchmark, of which it shows a passage."""
     incomplete: bool = False
     """Whether it is of the incomplete-evidence setting (`StepRow.incomplete`)."""
+    family: str = ""
+    """The weakness of a verifier that a refined row shows, if that is said."""
 
     @property
     def row_class(self) -> str:
         """One of `CLASSES`."""
         return self.error_type if self.origin == INJECTED else self.origin
+
+    @property
+    def place(self) -> str:
+        """What the rows of its class are spread over: weaknesses, else positions."""
+        return self.family or f"{self.position:06}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +284,7 @@ def _shortfalls(share: _Share, quota: Mapping[str, int]) -> dict[str, int]:
 
 
 def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
-    """Rows of a share, spread over positions, none beyond ``share.most`` of a question.
+    """Rows of a share, spread over their places, none beyond ``share.most`` of a question.
 
     Of a share that says how many questions, one of every question comes first. Where questions are
     full before a class has its rows, other classes stand in.
@@ -289,7 +296,7 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
         classes = {name: [*found] for name, found in picking.options.items()}
         for question, row_class in _covered(classes, quota).items():
             found = picking.options[question][row_class]
-            picking.take(min(found, key=lambda c: picking.used[row_class][c.position]))
+            picking.take(min(found, key=lambda c: picking.used[row_class][c.place]))
     for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         picking.spread(name, quota[name] - picking.used[name].total())
     while missing := share.rows - len(picking.picked):
@@ -309,44 +316,44 @@ class _Picking:
 
     def __init__(self, pool: Sequence[Candidate], most: int) -> None:
         self.picked: dict[str, Candidate] = {}
-        self.used: dict[str, Counter[int]] = defaultdict(Counter)
-        """By class, then position."""
+        self.used: dict[str, Counter[str]] = defaultdict(Counter)
+        """By class, then place."""
         self.options: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
         """By question, then class."""
-        self._waiting: dict[str, dict[int, list[Candidate]]] = defaultdict(
+        self._waiting: dict[str, dict[str, list[Candidate]]] = defaultdict(
             lambda: defaultdict(list)
         )
         self._left: dict[str, int] = {}
         for candidate in pool:
             self.options[candidate.question][candidate.row_class].append(candidate)
-            self._waiting[candidate.row_class][candidate.position].append(candidate)
+            self._waiting[candidate.row_class][candidate.place].append(candidate)
             self._left[candidate.question] = most
 
     def take(self, candidate: Candidate) -> None:
         """Take one, whose question has room."""
         self.picked[candidate.id] = candidate
-        self.used[candidate.row_class][candidate.position] += 1
+        self.used[candidate.row_class][candidate.place] += 1
         self._left[candidate.question] -= 1
 
     def room(self) -> dict[str, int]:
         """By class, how many could be taken next; each of them alone."""
         return {
-            name: sum(self._is_free(c) for found in positions.values() for c in found)
-            for name, positions in self._waiting.items()
+            name: sum(self._is_free(c) for found in places.values() for c in found)
+            for name, places in self._waiting.items()
         }
 
     def spread(self, row_class: str, number: int) -> None:
-        """Take ``number`` of a class, or all that can be, so that positions get equally many."""
+        """Take ``number`` of a class, or all that can be, so that places get equally many."""
         queues = {
-            position: [c for c in reversed(found) if self._is_free(c)]
-            for position, found in sorted(self._waiting[row_class].items())
+            place: [c for c in reversed(found) if self._is_free(c)]
+            for place, found in sorted(self._waiting[row_class].items())
         }
         counts = self.used[row_class]
         while number > 0:
             for queue in queues.values():
                 while queue and not self._is_free(queue[-1]):
                     queue.pop()
-            open_ = [position for position, queue in queues.items() if queue]
+            open_ = [place for place, queue in queues.items() if queue]
             if not open_:
                 break
             self.take(queues[min(open_, key=lambda p: (counts[p], p))].pop())

@@ -2,20 +2,22 @@
 
 Every step that was tried is judged twice, by the verifier under test and by the checker; where the
 two labels differ is a hard case. What the checker can't judge teaches nothing: it is counted only.
-A case whose label only the checker's reading speaks for is doubted, and becomes no row.
+A case whose label only the checker's reading speaks for is doubted, and becomes no row. Each is of
+one family (`weaknesses`), and the families take turns.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
 from builders.steps.questions import VerifiedSet, near_evaluation, prepared, rows, splits_of
 from builders.steps.rows import StepRow
+from builders.steps.weaknesses import family_of
 from builders.steps.witness import bears_out
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
@@ -75,6 +77,7 @@ class Case:
     step: Step
     found: Feedback
     pattern: Pattern
+    family: str
     doubt: str = ""
     """Why its label is not to be trusted (see `doubted`), "" if it is."""
 
@@ -85,7 +88,8 @@ class Case:
 
     def row(self, feedback: Feedback, teacher: str) -> StepRow:
         """The row with somebody's verdict."""
-        return StepRow(self.question, self.previous, self.step, feedback, "refined", teacher)
+        made = StepRow(self.question, self.previous, self.step, feedback, "refined", teacher)
+        return replace(made, family=self.family)
 
 
 @dataclass(slots=True)
@@ -149,8 +153,10 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined, seed: int = 
         pattern = Pattern(said.error_type, found.error_type, step.kind, checker.plan.kind)
         mined.checked[pattern[1:]] += 1
         if found.error_type != said.error_type:
+            question, labels = checker.question, (said.error_type, found.error_type)
+            family = family_of(*labels, step, checker.plan, question)
             doubt = doubted(checker, previous, step, found.error_type, seed)
-            mined.cases.append(Case(checker.question, previous, step, found, pattern, doubt))
+            mined.cases.append(Case(question, previous, step, found, pattern, family, doubt))
 
 
 def doubted(
@@ -170,11 +176,18 @@ def doubted(
 
 
 def in_turn(cases: Iterable[Case]) -> list[Case]:
-    """One case of each pattern, then another of each, and so on: rare ones come soon enough."""
-    clusters: dict[Pattern, list[Case]] = {}
+    """One case of each family, then another of each, and so on: rare ones come soon enough.
+
+    Within a family, likewise one of each pattern.
+    """
+    return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.family)
+
+
+def _turns(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
+    clusters: dict[Any, list[Case]] = {}
     for case in cases:
-        clusters.setdefault(case.pattern, []).append(case)
-    rounds = zip_longest(*(clusters[pattern] for pattern in sorted(clusters)))
+        clusters.setdefault(key(case), []).append(case)
+    rounds = zip_longest(*(clusters[name] for name in sorted(clusters)))
     return [case for one in rounds for case in one if case is not None]
 
 

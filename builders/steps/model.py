@@ -1,6 +1,7 @@
 """The teacher of the verifier set that asks a model (SAFE v1, sections 3.1 and 3.3, appendix A.9).
 
-Of each question it asks for a plan and an ideal trajectory, then for one erroneous step at a time.
+Of each question it asks for a plan and an ideal trajectory, in the words of the question's planner
+(`planners`), then for one erroneous step at a time.
 Nothing is taken on its word: the graph-based checker has to pass every ideal step, and to find in
 an erroneous one exactly the error that was asked for. Diagnosis and guidance are the model's in
 either, and checked alike; where those of a sound step fail, its row is refused, and the trajectory
@@ -21,6 +22,7 @@ from typing import ClassVar
 
 from builders.steps.making import AnnotationsMaker
 from builders.steps.missing_evidence import without_evidence
+from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.remarks import GIVES_AWAY, check_sound
 from builders.steps.replies import (
     UNREADABLE,
@@ -50,8 +52,8 @@ from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.checking.plans import Plan, PlanError
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -63,7 +65,7 @@ from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
-PROMPTS_DIGEST = prompts.digest(TRAJECTORY, INJECT)
+PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
 
 ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
@@ -251,7 +253,8 @@ class _Asking:
 
     async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Written, ...], str]:
         """The steps, what was said of each, and what the request had quoted."""
-        request = trajectory_request(self.question, label)
+        plan = self.checker.plan if self.checker else None
+        request = trajectory_request(self.question, label, plan)
         reply = await self._ask(request)
         data = prompts.data_of(request)
         try:
@@ -319,18 +322,23 @@ class _Asking:
         return _NotKept(f"{UNREADABLE}: {error}", reply.text)
 
 
-def trajectory_request(question: Question, label: Label) -> Request:
-    """What is asked for a plan and its steps: gold passages in the numbering that steps cite."""
-    messages = TRAJECTORY.messages(
+def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
+    """What is asked for a plan and its steps: gold passages in the numbering that steps cite.
+
+    ``plan`` is that of the question's path, if it has one; it says which planner is to be asked.
+    """
+    system, asked = TRAJECTORY.messages(
         passages=question.gold,
         question=question.question,
         answer=question.answer,
         # Of a path that breaks off, only what a passage states can be read there.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
+    planner = PLANNERS[planner_of(question, plan)]
+    told = Message("system", f"{system.content}\n\n{planner.system}")
     how = (TRAJECTORY.sampling, TRAJECTORY.schema, TRAJECTORY.role)
-    asked = Request(messages, *how, Scene(question))
-    return replace(asked, reads=partial(read_trajectory, data=prompts.data_of(asked)))
+    made = Request((told, asked), *how, Scene(question))
+    return replace(made, reads=partial(read_trajectory, data=prompts.data_of(made)))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:

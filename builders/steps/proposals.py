@@ -13,10 +13,17 @@ from typing import Any
 from builders.steps import contexts
 from builders.steps.contexts import Context, Source, put
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
-from safe_stepwise.checking.inference import lifespan
+from safe_stepwise.checking.inference import count_of, lifespan
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import is_free, is_noun, state, steps_named, told
+from safe_stepwise.checking.statements import (
+    is_free,
+    is_noun,
+    several,
+    state,
+    steps_named,
+    told,
+)
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import missing
 from safe_stepwise.checking.writing import Writer
@@ -356,6 +363,9 @@ class Injector:
             years = span.years + off if span.years + off > 0 else span.years + 13
             yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})
             return
+        if item.derivation == "count":
+            yield from self._miscounted(item, steps, position)
+            return
         wrong = self._wrong_answers(position)
         if self.words is None and self.plan.kind != "sequential":
             for answer in wrong:
@@ -370,10 +380,19 @@ class Injector:
         for answer in wrong:
             yield _Draft(way, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
+    def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
+        """Another number of things than the steps give."""
+        if self.words is None:  # else its author knew of no counts
+            count = count_of(self.plan, item)
+            off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
+            number = count.number + off or count.number + 1
+            said = several(count.relation, number)
+            yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": said})
+
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Both values rightly named, their order turned, and the wrong side for an answer."""
         order, sides = _ORDERS.get(self.plan.operation or ""), self.plan.sides
-        if order is None or len(sides) != 2 or self.plan.kind == "calculated comparison":
+        if order is None or len(sides) != 2 or self.plan.kind in _CALCULATED:
             return
         for ours, other in (sides, sides[::-1]):
             if normal_name(ours.entity) == normal_name(wrong):
@@ -484,8 +503,11 @@ _PHRASES = {
     "wrong_end": "conclusion",
     "wrong_result": "comparison",
     "false_count": "lifespan",
+    "miscount": "count",
 }
 """The kind of phrase that words a way of going wrong, if it has another name."""
+_CALCULATED = ("calculated comparison", "set comparison")
+"""Plans whose sides' values are not what is compared."""
 _ORDERS = {
     "earliest": "earlier",
     "latest": "later",

@@ -1,15 +1,21 @@
 """``refined.jsonl``: the rows of refinement, written by one command and read by another."""
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from builders.steps.features import check_row
 from builders.steps.rows import StepRow, row_of
+from builders.steps.weaknesses import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.codec import question_of, question_row
+from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.parsing import parse_json, read_json
 from safe_stepwise.store.shapes import shaped
 
@@ -35,7 +41,7 @@ def read_refined(path: Path) -> list[StepRow]:
          "step": {"number": 2, "text": "...", "kind": "Attribution"},
          "feedback": {"error_type": "Correct", "diagnosis": "...", "guidance": "...",
                       "query": null},
-         "origin": "refined", "teacher": "annotations"}
+         "origin": "refined", "teacher": "annotations", "family": "false facts passed"}
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
@@ -60,10 +66,43 @@ def read_refined(path: Path) -> list[StepRow]:
     return found
 
 
-def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
+def join_refined(mined: Sequence[Path], folder: Path) -> int:
+    """Write as one what several runs found, each row once; returns how many rows that are.
+
+    ``refinement.json`` of the ``folder`` has the records of all, and what they tell together.
+    """
+    rows: dict[str, StepRow] = {}
+    for place in mined:
+        for row in read_refined(place / REFINED):
+            rows.setdefault(row.id, row)
+    records = [read_object(place / STATISTICS) for place in mined]
+    differ: Counter[str] = Counter()
+    for record in records:
+        differ.update({one["name"]: one["disagreements"] for one in record["families"]})
+    shown = Counter(row.family for row in rows.values())
+    record = {
+        "rounds": records,
+        "rows": len(rows),
+        "simulated": any(record["simulated"] for record in records),
+        "families": [
+            {**asdict(f), "disagreements": differ[f.name], "rows": shown[f.name]} for f in FAMILIES
+        ],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / REFINED, "".join(map(line_of, rows.values())).encode())
+    content = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(folder / STATISTICS, f"{content}\n".encode())
+    return len(rows)
+
+
+def origin_of(
+    file: Path | None, given: Counter[str], chosen: Mapping[str, int]
+) -> dict[str, Any] | None:
     """Name, digest and rows of a file from refinement, and whether engines only played models.
 
-    The last is known from the record beside the file; None if there is none.
+    ``given`` and ``chosen`` are its rows, and those that are in a set, by weakness: its
+    ``families`` tell both, and on how many steps the verifier showed it. That, and what played, is
+    known from the record beside the file; None if there is none.
     """
     if file is None:
         return None
@@ -71,9 +110,20 @@ def origin_of(file: Path | None, rows: int) -> dict[str, Any] | None:
     try:
         record = read_json(file.parent / STATISTICS)
         simulated = bool(record["simulated"])
-    except (OSError, ValueError, KeyError, TypeError):
-        simulated = None
-    return {"file": file.name, "sha256": digest, "rows": rows, "simulated": simulated}
+        differ = {one["name"]: int(one["disagreements"]) for one in record.get("families", ())}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        simulated, differ = None, {}
+    families = [
+        {
+            **asdict(family),
+            "disagreements": differ.get(family.name),
+            "given": given[family.name],
+            "rows": chosen.get(family.name, 0),
+        }
+        for family in FAMILIES
+    ]
+    made = {"file": file.name, "sha256": digest, "rows": given.total(), "simulated": simulated}
+    return {**made, "families": families}
 
 
 def _row_of(content: Mapping[str, Any]) -> StepRow:

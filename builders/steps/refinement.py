@@ -1,8 +1,9 @@
 """Refinement: where a verifier errs on steps that a generator really takes (SAFE v1, section 3.3).
 
-Hard cases are mined from the loop's trajectories (`mining`), taken from the error patterns in turn,
-relabelled by a teacher, and written as rows with origin ``refined`` (`refined`). Kept are those
-whose step is none of the ideal ones and whose label a second witness bears out (`witness`).
+Hard cases are mined from the loop's trajectories (`mining`), taken from the families of weaknesses
+in turn (`weaknesses`), relabelled by a teacher, and written as rows with origin ``refined``
+(`refined`). Kept are those whose step is none of the ideal ones and whose label a second witness
+bears out (`witness`).
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from builders.steps.mining import Case, Mined, Refinement, in_turn, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
+from builders.steps.weaknesses import FAMILIES
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check
@@ -56,6 +58,9 @@ class RefinementStatistics:
     checked: int
     disagreements: int
     mining_rate: float
+    families: list[dict[str, Any]]
+    """Every weakness that was looked for: its ``name`` and ``meaning``, the ``disagreements`` that
+    are of it, how many of them are ``doubted``, and the ``rows`` that were drawn."""
     clusters: list[dict[str, Any]]
     """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
     label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
@@ -111,8 +116,8 @@ async def _work(
 async def _relabelled(
     cases: Sequence[Case], teacher: Client | None, wanted: int
 ) -> list[StepRow | Refused]:
-    """Up to ``wanted`` rows, from the patterns in turn, and the cases that gave none."""
-    # What is doubted takes no pattern's turn, and no teacher is asked: it could not help.
+    """Up to ``wanted`` rows, from the families in turn, and the cases that gave none."""
+    # What is doubted takes no family's turn, and no teacher is asked: it could not help.
     made: list[StepRow | Refused] = [_refused(case, case.doubt) for case in cases if case.doubt]
     left = iter(in_turn(case for case in cases if not case.doubt))
     missing = wanted
@@ -187,6 +192,7 @@ def _statistics(
         checked=mined.checked.total(),
         disagreements=len(mined.cases),
         mining_rate=mined.rate,
+        families=_families(mined, kept),
         clusters=_clusters(mined, kept),
         wanted=plan.rows,
         rows=len(kept),
@@ -209,6 +215,21 @@ def _last_failure(mined: Mined, *clients: Client) -> str:
     if not mined.questions[FAILED]:
         return ""
     return next((client.last_error for client in clients if client.last_error), "no reason given")
+
+
+def _families(mined: Mined, kept: Sequence[StepRow]) -> list[dict[str, Any]]:
+    found = Counter(case.family for case in mined.cases)
+    doubted = Counter(case.family for case in mined.cases if case.doubt)
+    taken = Counter(row.family for row in kept)
+    return [
+        {
+            **asdict(family),
+            "disagreements": found[family.name],
+            "doubted": doubted[family.name],
+            "rows": taken[family.name],
+        }
+        for family in FAMILIES
+    ]
 
 
 def _clusters(mined: Mined, kept: Sequence[StepRow]) -> list[dict[str, Any]]:

@@ -34,6 +34,8 @@ class StepRow:
     """The question of the benchmark whose passage stands among this one's, if there is one."""
     twin: bool = False
     """Whether it is the twin of a row whose evidence is missing."""
+    family: str = ""
+    """The weakness of a verifier that a row of refinement shows (`weaknesses`), if that is said."""
 
     @property
     def incomplete(self) -> bool:
@@ -59,6 +61,7 @@ class StepRow:
             "context": self.context,
             "borrowed": self.borrowed,
             "twin": self.twin,
+            "family": self.family,
         }
 
 
@@ -74,6 +77,7 @@ def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
         content.get("context", "original"),
         content.get("borrowed"),
         content.get("twin", False),
+        content.get("family", ""),
     )
 
 

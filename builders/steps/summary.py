@@ -1,6 +1,6 @@
 """What the making of steps is to say of itself: to the one who ran it, and to a release's lock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.steps.collect import StepsBuild
@@ -58,6 +58,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
         lines.append(f"refined rows: {chosen:,} of the {given:,} in {made.refined['file']}")
+        shown = [f"{f['name']} {f['rows']:,}" for f in made.refined["families"] if f["rows"]]
+        lines += [f"of weaknesses: {', '.join(shown)}"] if shown else []
     if made.rewording is not None:
         lines += rewording(made.rewording)
     if made.unverifiable:
@@ -111,6 +113,19 @@ def counts(made: StepStatistics) -> dict[str, Any]:
     return {name: getattr(made, name) for name in ("rows", "questions", "splits", "origins")}
 
 
+def _weaknesses(found: RefinementStatistics) -> list[str]:
+    """The weaknesses that the verifier has, most frequent first, and those it was not seen with."""
+    header = ("weakness", "differ", "doubted", "rows")
+    seen = sorted((f for f in found.families if f["disagreements"]), key=_by_number)
+    rows = [(f["name"], f["disagreements"], f["doubted"], f["rows"]) for f in seen]
+    absent = ", ".join(f["name"] for f in found.families if not f["disagreements"])
+    return [table([header, *rows]), *([f"never: {absent}"] if absent else []), ""]
+
+
+def _by_number(family: Mapping[str, Any]) -> tuple[int, str]:
+    return -family["disagreements"], family["name"]
+
+
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
     header = (
@@ -123,9 +138,9 @@ def mining(plan: Refinement, found: RefinementStatistics) -> str:
     counts = ", ".join(
         f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()]
     )
-    lines = [table([header, *clusters[:SHOWN]]), ""] if clusters else []
+    lines = [*_weaknesses(found), table([header, *clusters[:SHOWN]]), ""] if clusters else []
     if len(clusters) > SHOWN:
-        lines.insert(1, f"... and {len(clusters) - SHOWN:,} patterns more")
+        lines.insert(-1, f"... and {len(clusters) - SHOWN:,} patterns more")
     lines.append(
         f"mining rate: {found.mining_rate:.1%} ({found.disagreements:,} of {found.checked:,} steps "
         f"that the checker could judge)"

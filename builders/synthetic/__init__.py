@@ -72,7 +72,7 @@ TELLTALE = "truth"
 SCORING = "synthetic"
 CAVEAT = ""
 EXPECTED: Mapping[str, Mapping[str, float]] = {  # not measured: about as the others
-    "verification": {"calls": 9.0, "prompt": 6000, "reply": 1000},
+    "verification": {"calls": 9.0, "prompt": 7000, "reply": 1000},
     "verifier_steps": {"calls": 5, "prompt": 9600, "reply": 1200},
 }
 

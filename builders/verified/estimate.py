@@ -18,7 +18,7 @@ from safe_stepwise.engines.base import Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.records import Passage, Question
+from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.store.tables import table
 
 CHARACTERS_PER_TOKEN = 4
@@ -27,6 +27,8 @@ REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
 """Assumed replies; an extraction's is twice as long as its passage. A role that was given a limit
 or an effort of its own is counted at its limit, all of which a model that thinks may use."""
 _NAMES_PER_PASSAGE, _NAME = 12, "A Name of Length"
+_FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
+"""With a name: as each fact has two ends, and there are about as many facts as names."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ def estimate(asked: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work
                 seen.add(key)
                 _read(question, number, _reply(passage), teachers.client, work)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(said))
-        allowance, resolve = teachers.allowance, resolution_request(question, names)
+        allowance, resolve = teachers.allowance, resolution_request(question, names, _FACTS)
         _add(work, resolve, allowance, REPLY_TOKENS["resolve"])
         path = path_request(question, KnowledgeGraph())
         _add(work, path, allowance, REPLY_TOKENS["path"], sum(said))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.graphs.comparisons import compared, is_comparison
+from safe_stepwise.graphs.comparisons import compared, is_by_size, is_comparison, size
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.mentions import is_about
@@ -201,8 +201,10 @@ def _validate_comparison(
     found = compared(question, branches)
     result = found.result
     if result == "tie":
-        value = found.sides[0].values[0]
-        return "ambiguous_question", f"Both sides have the same value, “{value}”."
+        same = f"the same value, “{found.sides[0].values[0]}”"
+        if is_by_size(found.operation, found.sides):
+            same = f"the same number of values, {size(found.sides[0])}"
+        return "ambiguous_question", f"Both sides have {same}."
     if result and not any(graph.same(result, a) or similar(result, a) for a in question.accepted):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
     if not result:

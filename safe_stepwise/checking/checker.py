@@ -14,14 +14,16 @@ from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
 from safe_stepwise.checking.inference import (
     Drawn,
     concludes,
+    count_of,
     draw,
     names_answer,
     span_of,
+    states_count,
     states_span,
 )
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
-from safe_stepwise.checking.statements import steps_named
+from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
@@ -131,6 +133,8 @@ class Checker:
             return False
         if item.derivation == "life span":
             return states_span(reading, span_of(self.plan, item)) is True
+        if item.derivation == "count":
+            return states_count(reading, count_of(self.plan, item)) is True
         read_all = all(place in done for place in self.plan.facts)
         return read_all and self._drawn(reading).right is True
 
@@ -166,6 +170,10 @@ class Checker:
         if item.derivation == "life span":
             who = span_of(self.plan, item).head
             return self._word("guidance", "span", text, steps=steps, what=who)
+        if item.derivation == "count":
+            count = count_of(self.plan, item)
+            told = {"what": count.head, "things": plural(count.relation)}
+            return self._word("guidance", "count", text, steps=steps, **told)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
         return self._word("guidance", code, text, steps=steps)
 
@@ -335,7 +343,10 @@ class Checker:
             if item.derivation == "life span":
                 right = states_span(case.reading, span_of(self.plan, item))
                 if right is not None:
-                    return self._check_span(case, place, right)
+                    return self._check_calculation(case, place, right, "false_calculation")
+        if (counted := self._counts(case.reading)) is not None:
+            right = states_count(case.reading, count_of(self.plan, self.plan.items[counted]))
+            return self._check_calculation(case, counted, right is True, "false_inference")
         facts = [n for n in self.plan.facts if n in case.done]
         stated = [n for n in facts if self.claims.states(case.reading, n)]
         if len(stated) == 1:
@@ -356,7 +367,9 @@ class Checker:
             told |= {"claimed": drawn.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **told)
 
-    def _check_span(self, case: _Case, place: int, right: bool) -> Feedback | None:
+    def _check_calculation(
+        self, case: _Case, place: int, right: bool, code: str
+    ) -> Feedback | None:
         item = self.plan.items[place]
         if place in case.done:
             return self._redundant(case, place)
@@ -366,12 +379,23 @@ class Checker:
         told = self._grounds(case, place)
         if right:
             return self._sound(case, "sound_derivation", place, **told)
-        span = span_of(self.plan, item)
-        told["said"] = f"{span.head} lived for {span.years} years, from {span.born} to {span.died}"
-        return self._feedback(case, "Logical Fallacy", "false_calculation", **told)
+        told["said"] = self._stated(case, item)
+        if item.derivation == "life span":
+            span = span_of(self.plan, item)
+            told["said"] += f", from {span.born} to {span.died}"
+        return self._feedback(case, "Logical Fallacy", code, **told)
+
+    def _counts(self, reading: Reading) -> int | None:
+        """Place of the one item whose count a step gives, be it right or wrong."""
+        items = enumerate(self.plan.items)
+        counts = [(n, count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
+        given = [n for n, count in counts if states_count(reading, count) is not None]
+        return given[0] if len(given) == 1 else None
 
     def _drawn(self, reading: Reading) -> Drawn:
         """What a step concludes, and whether that is what the facts give."""
+        if self._counts(reading) is not None:
+            return Drawn(None)
         others = [name for item in self.claims.facts for name in item.ends]
         return draw(reading, self.question, self.plan, others)
 
@@ -390,6 +414,9 @@ class Checker:
         """What the text says of an item, in words that vary with the step's."""
         if item.triples:
             return said(item, self.passages, choice_for(case.step.text, "said"))
+        if item.derivation == "count":
+            count = count_of(self.plan, item)
+            return f"{count.head} has {several(count.relation, count.number)}"
         span = span_of(self.plan, item)
         return f"{span.head} lived for {span.years} years"
 

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.checking.step_reading import Reading, read_step
-from safe_stepwise.graphs.comparisons import is_yes_or_no
+from safe_stepwise.graphs.comparisons import Side, is_yes_or_no, size
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
+from safe_stepwise.language.text import (
+    as_date,
+    as_number,
+    dates_in,
+    normal_name,
+    without_qualifier,
+)
 from safe_stepwise.records import Passage, Question, Triple
 
 _MARKER = re.compile(
@@ -44,6 +50,11 @@ _SMALLER_FIRST = frozenset(
     ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than",
      "smaller than", "older than")
 )  # fmt: skip
+_NUMBERS = re.compile(
+    r"\b(?:\d{1,3}|(?<=has )one|(?<=only )one|(?<=just )one|(?<=exactly )one|two|three|four|five"
+    r"|six|seven|eight|nine|ten|eleven|twelve)\b(?![.,]\d)",
+    re.IGNORECASE,
+)
 _YEARS = re.compile(
     r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b",
     re.IGNORECASE,
@@ -88,6 +99,37 @@ def lifespan(facts: Sequence[Triple]) -> Lifespan:
 def span_of(plan: Plan, item: Item) -> Lifespan:
     """The life whose years an item of a plan counts."""
     return lifespan([plan.items[use].triples[0] for use in item.uses])
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many things stand in a relation to one, as far as the facts go."""
+
+    head: str
+    relation: str
+    number: int
+
+
+def count_of(plan: Plan, item: Item) -> Count:
+    """What an item of a plan counts."""
+    facts = [plan.items[use].triples[0] for use in item.uses]
+    sides = Side(facts[0].head, tuple(triple.tail for triple in facts))
+    return Count(facts[0].head, facts[0].relation, size(sides))
+
+
+def states_count(reading: Reading, count: Count) -> bool | None:
+    """Whether a step gives the number of a count rightly; None where it speaks of no such thing.
+
+    >>> two = Count("Dune Rain", "director", 2)
+    >>> states_count(read_step("By Step 1 and Step 2, Dune Rain has three directors."), two)
+    False
+    """
+    if not reading.mentions(count.head):
+        return None
+    bare = without_qualifier(count.head)
+    rest = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
+    numbers = {as_number(found) for found in _NUMBERS.findall(rest)}
+    return None if len(numbers) != 1 else numbers == {float(count.number)}
 
 
 def states_span(reading: Reading, span: Lifespan) -> bool | None:

@@ -1,13 +1,14 @@
 """The minimal atomic plan of a question: which facts to read, what to derive from them.
 
 The kinds of plan are those of SAFE v1, appendix A.9 (Figures 15-17): a chain of facts; a comparison
-of values that are looked up (simple), looked up behind a bridge, calculated (a life span), or
-counted. Every plan ends in one derivation, which settles the answer.
+of values that are looked up (simple), looked up behind a bridge, or calculated (a life span); a
+comparison of sets, by their size or by what they share. Where the paper reads a set in one step, a
+step here reads one member. Every plan ends in one derivation, which settles the answer.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import Literal
 
 from safe_stepwise.graphs.comparisons import (
@@ -15,19 +16,26 @@ from safe_stepwise.graphs.comparisons import (
     Side,
     answers_choice,
     compared,
+    is_by_size,
     is_comparison,
-    side_of,
 )
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about, mentions, names_in, titles_of
-from safe_stepwise.language.reading import read
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Question, StepKind, Triple
 
-PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison"]
+PlanKind = Literal[
+    "sequential",
+    "simple comparison",
+    "bridge comparison",
+    "calculated comparison",
+    "set comparison",
+]
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
-Derivation = Literal["", "life span", "conclusion"]
+Derivation = Literal["", "life span", "count", "conclusion"]
 MOST_GOLD = 10
 """Gold passages of a plan, as of the evaluation's samples: steps grow with them, and with each step
 what there is to check. Those of real rows are up to four."""
@@ -119,9 +127,16 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
 
 
 def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
-    """A label's triples as a graph, in which a passage's subject is one however it is called."""
-    names = [name for t in triples for name in (t.head, t.tail)]
+    """A label's triples as a graph, in which a passage's subject is one however it is called.
+
+    A people ("American") is no such name, though a passage may open with it.
+    """
+    names = [n for t in triples for n in (t.head, t.tail) if not _is_people(clean(n))]
     return KnowledgeGraph(triples, titles_of(names, question.gold))
+
+
+def _is_people(name: str) -> bool:
+    return is_nation(name) and not is_country(name)
 
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
@@ -224,9 +239,16 @@ def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) ->
     for item in facts:
         new = (name for name in item.ends if not has_words(asked, normal_name(name)))
         ends = {graph.node(name) for name in new}
-        uses = [n for n in range(len(linked)) if ends & nodes[n]]
+        uses = [n for n in range(len(linked)) if ends & nodes[n] and not _beside(linked[n], item)]
         linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
     return tuple(linked)
+
+
+def _beside(one: Item, other: Item) -> bool:
+    """Whether two facts are members of one set, of which none leads to another."""
+    first, second = one.triples[0], other.triples[0]
+    same = (first.head, first.relation) == (second.head, second.relation)
+    return same and first.relation in RELATIONS
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -243,12 +265,14 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if len(branches) < 2:
         raise PlanError("a comparison with one branch")
+    found = compared(question, branches)
+    if not answers_choice(question, [side.entity for side in found.sides]):
+        raise PlanError("the answer is none of those that the question lets choose from")
+    told = found.result is not None and graph.same(found.result, question.answer)
+    counted = told and is_by_size(found.operation, found.sides)
+    spans = len(branches) == 2 and all(side.since for side in found.sides)
     items: list[Item] = []
     ends: list[int] = []
-    sides = tuple(side_of(branch) for branch in branches)
-    if not answers_choice(question, [side.entity for side in sides]):
-        raise PlanError("the answer is none of those that the question lets choose from")
-    spans = len(branches) == 2 and all(side.since for side in sides)
     for branch in branches:
         shared = [n for n, item in enumerate(items) if set(item.triples) & set(branch)]
         facts = [f for f in _facts(branch, graph) if not any(f.triples == i.triples for i in items)]
@@ -256,19 +280,22 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         for fact in _linked(facts, graph, question):
             items.append(replace(fact, uses=tuple(start + n for n in fact.uses)))
         own = list(range(start, len(items))) or shared
+        values = [n for n in own if items[n].triples[0].relation == branch[-1].relation]
         if spans:
             dated = [n for n in own if items[n].triples[0].relation.startswith("date of")]
             items.append(Item("Logical", (), tuple(dated), None, "life span"))
             ends.append(len(items) - 1)
+        elif counted:
+            items.append(Item("Logical", (), tuple(values), None, "count"))
+            ends.append(len(items) - 1)
         else:
-            last = branch[-1].relation
-            ends += [n for n in own if items[n].triples[0].relation == last]
+            ends += values
     items.append(Item("Logical", (), tuple(dict.fromkeys(ends)), None, "conclusion"))
     kind: PlanKind = "simple comparison"
     if spans:
         kind = "calculated comparison"
+    elif any(_beside(*two) for two in combinations([i for i in items if i.triples], 2)):
+        kind = "set comparison"
     elif any(len(branch) > 1 for branch in branches):
         kind = "bridge comparison"
-    found = compared(question, branches)
-    told = found.result is not None and graph.same(found.result, question.answer)
     return Plan(kind, tuple(items), *((found.operation, found.sides) if told else ()))

@@ -66,6 +66,28 @@ def noun_of(relation: str) -> str:
     return f"the {relation}" if len(relation.split()) <= LONGEST_NAME else f"the “{relation}”"
 
 
+def several(relation: str, number: int) -> str:
+    """So many things that stand in a relation to one.
+
+    >>> several("director", 2), several("country of citizenship", 2), several("cast member", 1)
+    ('2 directors', '2 countries of citizenship', '1 cast member')
+    """
+    return f"{number} {relation if number == 1 else plural(relation)}"
+
+
+def plural(relation: str) -> str:
+    """A relation as a noun in the plural; one that is no noun, in quotes.
+
+    >>> plural("country"), plural("educated at")
+    ('countries', 'things under “educated at”')
+    """
+    if not is_noun(relation):
+        return f"things under “{relation}”"
+    noun, of, rest = relation.partition(" of ")
+    ends = "ies" if noun.endswith("y") else "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{noun[:-1] if ends == 'ies' else noun}{ends}{of}{rest}"
+
+
 def is_free(triple: Triple) -> bool:
     """Whether a relation is a question in words (``…`` where an earlier answer goes).
 

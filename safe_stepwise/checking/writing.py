@@ -6,17 +6,17 @@ fact in words of ours or in its passage's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.inference import lifespan, span_of
+from safe_stepwise.checking.inference import count_of, lifespan, span_of
 from safe_stepwise.checking.phrases import choice_for, phrase
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import steps_named
 from safe_stepwise.checking.wordings import missing
-from safe_stepwise.graphs.comparisons import Side, compare
+from safe_stepwise.graphs.comparisons import Side, compare, in_common, is_by_size
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import normal_name, without_qualifier
@@ -78,6 +78,10 @@ class Writer:
         if item.derivation == "life span":
             span = span_of(self.plan, item)
             return self.put("lifespan", seed, steps=steps, h=span.head, t=span.years)
+        if item.derivation == "count":
+            count = count_of(self.plan, item)
+            told = statements.several(count.relation, count.number)
+            return self.put("count", seed, steps=steps, h=count.head, t=told)
         if self.plan.kind == "sequential":
             facts = steps_named([n + 1 for n in self.plan.facts])
             return self.put("conclusion", seed, steps=facts, answer=self.question.answer)
@@ -160,6 +164,8 @@ class Writer:
             if len(subjects) == 2 and subjects[0] != subjects[1]:
                 return self.put("comparison_open", seed, **told, a=subjects[0], b=subjects[1])
             return self.put("comparison", seed, **told)
+        if len(item.uses) > 2:
+            return self._of_sets(item, told, seed)
         values = [self._compared(side, n) for side, n in zip(sides, uses, strict=True)]
         outcome: str = operation
         if outcome == "same" and answer.lower() == "no":
@@ -167,6 +173,18 @@ class Writer:
         elif outcome not in ("same", "different") and self._is_second(answer):
             values.reverse()
         said = self.put(f"outcome_{outcome}", seed, a=values[0], b=values[1])
+        return self.put("comparison", seed, **told, outcome=said)
+
+    def _of_sets(self, item: Item, told: Mapping[str, Any], seed: str) -> str:
+        """What comes of two sets, with what they share where that is what is asked for."""
+        shared = in_common(self.plan.sides) if self.plan.operation == "same" else None
+        if shared is None or told["answer"].lower() == "no":
+            return self.put("comparison", seed, **told)
+        facts = [(self.plan.items[use].triples[0], use + 1) for use in item.uses]
+        ends = zip(shared, (facts, facts[::-1]), strict=True)
+        steps = [next(n for t, n in of if t.tail == value) for value, of in ends]
+        values = [f"{value} (Step {n})" for value, n in zip(shared, steps, strict=True)]
+        said = self.put("outcome_same", seed, a=values[0], b=values[1])
         return self.put("comparison", seed, **told, outcome=said)
 
     def _is_second(self, answer: str) -> bool:
@@ -188,4 +206,7 @@ class Writer:
             facts = [t for n in self.plan.facts for t in self.plan.items[n].triples]
             own = [t for t in facts if t.tail in (*side.since, *side.values)]
             return f"{lifespan(own).years} years (Step {step})"
+        if is_by_size(self.plan.operation, self.plan.sides):
+            count = count_of(self.plan, self.plan.items[step - 1])
+            return f"{statements.several(count.relation, count.number)} (Step {step})"
         return f"{side.values[0]} (Step {step})"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product, starmap
+from itertools import product
 from typing import Literal
 
 from safe_stepwise.language.reading import clean
@@ -48,6 +48,32 @@ class Comparison:
     sides: tuple[Side, ...]
     operation: Operation | None = None
     result: str | None = None
+
+
+def is_by_size(op: Operation | None, sides: Sequence[Side]) -> bool:
+    """Whether sides are compared by how many values they have: several, and none is an amount.
+
+    >>> is_by_size("most", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
+    True
+    """
+    values = [value for side in sides for value in side.values]
+    amounts = any(as_number(value) is not None for value in values)
+    return op in ("most", "fewest") and len(values) > len(sides) and not amounts
+
+
+def size(side: Side) -> int:
+    """How many different values a side has."""
+    found: list[str] = []
+    for value in side.values:
+        if not any(_equal(value, other) for other in found):
+            found.append(value)
+    return len(found)
+
+
+def in_common(sides: Sequence[Side]) -> tuple[str, str] | None:
+    """The first values of two sides that are one, as each side has it; None if there are none."""
+    pairs = product(*(side.values for side in sides))
+    return next(((one, other) for one, other in pairs if _equal(one, other)), None)
 
 
 def is_comparison(question: Question) -> bool:
@@ -135,16 +161,19 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
     'Ana'
     >>> compare("same", [Side("Ana", ("Kelvia",)), Side("Ors", ("Kelvian",))])
     'yes'
+    >>> compare("fewest", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
+    'Oru'
     """
     if len(sides) != 2 or not all(side.values for side in sides):
         return None
     if op == "same":
-        return "yes" if any(starmap(_equal, product(*(side.values for side in sides)))) else "no"
+        return "yes" if in_common(sides) else "no"
     if op in ("earliest", "latest"):
         one, other = (as_date(side.values[0]) for side in sides)
         if one and other and one[:3] != other[:3] and one.agrees(other):
             return None
-    first, second = (_key(op, side) for side in sides)
+    by_size = is_by_size(op, sides)
+    first, second = (size(side) if by_size else _key(op, side) for side in sides)
     if first is None or second is None:
         return None
     if first == second:

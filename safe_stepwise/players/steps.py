@@ -19,7 +19,7 @@ from random import Random
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import span_of
+from safe_stepwise.checking.inference import count_of, span_of
 from safe_stepwise.checking.phrases import phrase
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.writing import write_trajectory
@@ -179,6 +179,10 @@ class _Writer:
         if item.derivation == "life span":
             span = span_of(self.checker.plan, item)
             text = phrase("lifespan", seed, steps=steps, h=span.head, t=span.years + 9)
+        elif item.derivation == "count":
+            count = count_of(self.checker.plan, item)
+            told = statements.several(count.relation, count.number + 1)
+            text = phrase("count", seed, steps=steps, h=count.head, t=told)
         else:
             chain = self.checker.plan.kind == "sequential"
             text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=other)

@@ -287,6 +287,19 @@ def test_simulated_makers_and_synthetic_questions_are_named_as_such() -> None:
     assert "**Synthetic data.**" in readme(verified=[synthetic])
 
 
+def test_it_says_which_weaknesses_refined_rows_show() -> None:
+    shown = {"name": "fallacies | passed", "meaning": "passes <b>", "rows": 2, "given": 1_003}
+    absent = {"name": "detours passed", "meaning": "x", "disagreements": 9, "given": 0, "rows": 0}
+    origin = {"file": "refined.jsonl", "sha256": "ab", "rows": 1_003, "simulated": None}
+    families = [{**shown, "disagreements": None}, absent]
+    said = readme(refined={**origin, "families": families})
+    assert "| fallacies \\| passed | passes &lt;b> | - | 1,003 | 2 |" in said
+    assert "detours passed" not in said
+    before = readme(refined=origin)  # as earlier versions wrote it
+    assert "1,003 of them were given, in refined.jsonl" in before
+    assert "weakness" not in before
+
+
 def test_the_papers_limits_are_repeated() -> None:
     limits = readme().split("## Limitations")[1].split("##")[0]
     assert "Labels can be wrong" in limits

@@ -67,6 +67,25 @@ def hub_adapter(adapter_folder: Path) -> str:
     return "somebody/adapter"
 
 
+@pytest.fixture(scope="session")
+def base(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2's tokenizer and architecture, but two layers of random numbers."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    folder = tmp_path_factory.mktemp("base") / "tiny"
+    config = AutoConfig.from_pretrained(model_folder)
+    small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+    config.update({**small, **heads, "layer_types": None})
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+    for file in model_folder.glob("*token*"):
+        shutil.copy(file, folder)
+    shutil.copy(model_folder / "chat_template.jinja", folder)
+    return folder
+
+
 def _made(name: str, make: Callable[[Path], None]) -> Path:
     """A folder under build/, made if it isn't there, and whole even if a run is killed."""
     folder, half = BUILD / name, BUILD / f"{name}.{os.getpid()}"

@@ -61,25 +61,6 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def base(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SmolLM2's tokenizer and architecture, but two layers of random numbers."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    folder = tmp_path_factory.mktemp("base") / "tiny"
-    config = AutoConfig.from_pretrained(model_folder)
-    small = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
-    config.update({**small, **heads, "layer_types": None})
-    torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
-    for file in model_folder.glob("*token*"):
-        shutil.copy(file, folder)
-    shutil.copy(model_folder / "chat_template.jinja", folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     return Recipe(
         base_model=str(base),

@@ -15,7 +15,7 @@ from releases.needs import left_out, needs
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import evaluate_stepwise, regenerate, release_training
+from scripts import evaluate_stepwise, regenerate, release_adapters, release_training
 from scripts.release_plans import KNOWN
 from tests.cards.records import config, training
 from trainers.config import Recipe
@@ -227,8 +227,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         (options.output / "results.json").write_text(json.dumps(found))
         return said
 
-    monkeypatch.setattr(release_training, "need_libraries", lambda _: None)
-    monkeypatch.setattr(release_training, "find_base", lambda _: None)
+    monkeypatch.setattr(release_adapters, "need_libraries", lambda _: None)
+    monkeypatch.setattr(release_adapters, "find_base", lambda _: None)
     monkeypatch.setattr(release_training, "train", train)
     monkeypatch.setattr(regenerate, "evaluated", evaluated)
     return recipes, asked
@@ -284,7 +284,7 @@ def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     manifest = read_manifest(file, KNOWN)
     assert needs(manifest)["other-set"] == {"datasets", "verifier_steps"}
     block = manifest.blocks["other-set"]
-    (one,) = release_training.trainings_of(manifest, "other-set", block, tmp_path)
+    (one,) = release_adapters.trainings_of(manifest, "other-set", block, tmp_path)
     steps = "datasets/safe-verifier-steps"
     assert one.recipe.dataset == str(tmp_path / steps)
     assert one.recipe.plus == (str(tmp_path / "blocks" / "other-set" / steps),)
@@ -416,6 +416,9 @@ def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expe
         ("ideal: 0.4, refined: 0}", "ideal: 0.4, unverifiable: true, refined: 3}",
          r"blocks\.other-set\.verifier_steps\.refined: such rows are of verified"),
         ("again: {evaluation: *loop}", "again: {}", r"blocks\.again: add adapters"),
+        ("{rows: 30, ideal: 0.4, refined: 0}",
+         "{rows: 30, refinement: {rows: 3, generator: symbolic, verifier: symbolic}}",
+         r"other-set\.verifier_steps\.refinement: is of the release's own set alone"),
         ("      no-logical: {recipe: smollm2-cpu,", "      no-logical: {recipe: nope,",
          r"blocks\.drop-category\.adapters\.no-logical\.recipe: there is no"),
     ],

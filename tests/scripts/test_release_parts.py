@@ -14,7 +14,7 @@ from releases.manifest import read_manifest
 from releases.parts import Made
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import regenerate, release_models, release_training
+from scripts import regenerate, release_adapters, release_models
 from scripts.release_plans import KNOWN
 
 MANIFEST = """
@@ -87,7 +87,7 @@ def test_what_was_left_out_is_made_by_the_next_run(
         return Made("trained")
 
     monkeypatch.setattr(release_models, "trained", trained)
-    monkeypatch.setattr(release_training.Training, "check", lambda _: None)
+    monkeypatch.setattr(release_adapters.Training, "check", lambda _: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1

@@ -64,7 +64,7 @@ class Truth:
         )
         groups = [[b, a] for a, b in graph.aliases.items()]
         names = names_to_resolve(question, triples)
-        self.replies[key(said(resolution_request(question, names)))] = json.dumps(
+        self.replies[key(said(resolution_request(question, names, triples)))] = json.dumps(
             {"groups": groups}
         )
         path = [[t.head, t.relation, t.tail] for t in proposal.path]
@@ -79,9 +79,10 @@ def said(request: Request) -> str:
 
 
 def key(asked: str) -> str:
-    """What identifies a prompt: for a path its question and answer, without the facts."""
+    """What identifies a prompt: a path's question and answer, names alone, without the facts."""
     start = asked.find("\nQuestion: ")
-    return asked[start:] if start >= 0 else asked
+    names = [line for line in asked.splitlines() if line.startswith("- ")]
+    return asked[start:] if start >= 0 else "\n".join(names) or asked
 
 
 def bare(triple: Triple) -> Triple:

@@ -11,10 +11,11 @@ import functools
 import json
 import os
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ from safe_stepwise.store.event_loop import wait_for
 PROMPTS = [prompts.load(f"verification/{role}") for role in ("extract", "glean", "resolve", "path")]
 EXTRACT, GLEAN, RESOLVE, PATH = PROMPTS
 PROMPTS_DIGEST = prompts.digest(*PROMPTS)
+
+CONTEXT = 3
+"""Facts that are shown with a name to be resolved, at most (SAFE v1, Figure 22)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ class LLMTeacher:
         names = names_to_resolve(question, triples)
         if len(names) < 2:
             return {}
-        reply = await self._ask(resolution_request(question, names))
+        reply = await self._ask(resolution_request(question, names, triples))
         with self._counting("names"):
             groups, kind = read_groups(reply.text)
         self.replies[kind] += 1
@@ -261,9 +265,11 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
     return Request(messages, *how, Scene(question, passage), read_triples)
 
 
-def resolution_request(question: Question, names: Sequence[str]) -> Request:
-    """Which of the names mean one entity."""
-    messages = RESOLVE.messages(names=names)
+def resolution_request(
+    question: Question, names: Sequence[str], triples: Sequence[Triple]
+) -> Request:
+    """Which of the names mean one entity, each with facts that it stands in, `CONTEXT` at most."""
+    messages = RESOLVE.messages(names=list(zip(names, in_context(names, triples), strict=True)))
     how = (RESOLVE.sampling, RESOLVE.schema, RESOLVE.role)
     return Request(messages, *how, Scene(question), read_groups)
 
@@ -288,6 +294,17 @@ def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[st
         if not as_date(name) and any(letter.isalpha() for letter in name):
             names.setdefault(entity_key(name), name)
     return list(names.values())
+
+
+def in_context(names: Iterable[str], triples: Iterable[Triple]) -> list[list[Triple]]:
+    """The first facts that each name stands in, one of every passage before a second of any."""
+    facts: defaultdict[str, defaultdict[int | None, list[Triple]]]
+    facts = defaultdict(lambda: defaultdict(list))
+    for triple in triples:
+        for key in {entity_key(triple.head), entity_key(triple.tail)}:
+            facts[key][triple.passage].append(triple)
+    turns = (zip_longest(*facts[entity_key(name)].values()) for name in names)
+    return [[t for turn in of for t in turn if t is not None][:CONTEXT] for of in turns]
 
 
 def _is_mentioned(triple: Triple, text: str) -> bool:

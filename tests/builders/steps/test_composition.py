@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -39,6 +40,23 @@ def pool(
 
 def paper_pool() -> list[Candidate]:
     return [c for b, (_, q) in PAPER.items() for c in pool(b, q + 200, refined=0.2)]
+
+
+def test_fewer_refined_rows_than_there_are_show_all_weaknesses_alike() -> None:
+    families = ["look-alike names"] * 60 + ["fallacies passed"] * 30 + ["denials passed"] * 3
+    mined = [
+        Candidate(f"r{n}", "musique", f"q{n}", "Correct", 1 + n % 2, "refined", None, family)
+        for n, family in enumerate(families)
+    ]
+    others = pool("musique", 100)
+    chosen = choose([*others, *mined], Composition(120, refined=23, ideal=0.3), seed=5)
+    found = Counter(one.family for one in mined if one.id in chosen.ids)
+    assert found == {"look-alike names": 10, "fallacies passed": 10, "denials passed": 3}
+    # Of rows that name none, positions have equal shares, as ever.
+    nameless = [replace(one, family="") for one in mined]
+    chosen = choose([*others, *nameless], Composition(120, refined=23, ideal=0.3), seed=5)
+    places = Counter(one.position for one in nameless if one.id in chosen.ids)
+    assert sorted(places.values()) == [11, 12]
 
 
 def test_the_papers_composition_is_met_exactly() -> None:

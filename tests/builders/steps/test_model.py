@@ -260,13 +260,13 @@ def _applies(target: Target, steps: tuple[Step, ...]) -> None:
 
 def test_requests_hold_what_is_needed_and_no_more() -> None:
     question, label = pairs()[0]
-    asked = trajectory_request(question, label)
+    checker = Checker(question, label.reasoning_path, label.knowledge_graph)
+    asked = trajectory_request(question, label, checker.plan)
     text = asked.messages[-1].content
     for number, passage in enumerate(question.passages, 1):
         assert (f"Passage {number} (" in text) == passage.is_gold
     assert all(triple.tail in text for triple in label.reasoning_path)
     assert asked.schema is not None
-    checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     steps = write_trajectory(checker, 0)
     asked_for = [injection_request(question, steps, t) for t in of(checker, steps, 0, 99)]
     texts = [request.messages[-1].content for request in asked_for]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import RefinementStatistics, refine
 from builders.steps.summary import mining
+from builders.steps.weaknesses import FAMILIES
 from builders.steps.witness import bears_out
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
@@ -115,22 +117,30 @@ def test_rows_have_the_checkers_label(
         assert (row.origin, row.teacher) == ("refined", "annotations")
 
 
-def test_rows_are_spread_over_the_patterns(mined: tuple[Path, RefinementStatistics]) -> None:
-    clusters = mined[1].clusters
-    most = max(c["rows"] for c in clusters)
-    short = [c for c in clusters if c["rows"] < most - 1]
-    assert all(c["rows"] + c["doubted"] == c["disagreements"] for c in short)
+def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, RefinementStatistics]) -> None:
+    found = mined[1]
+    assert [f["name"] for f in found.families] == [family.name for family in FAMILIES]
+    assert sum(f["disagreements"] for f in found.families) == found.disagreements
+    assert sum(f["rows"] for f in found.families) == found.rows
+    most = max(f["rows"] for f in found.families)
+    short = [f for f in found.families if f["rows"] < most - 1]
+    assert len(short) < len([f for f in found.families if f["rows"]])
+    assert all(f["rows"] + f["doubted"] == f["disagreements"] for f in short)
+    rows = Counter(row.family for row in read_refined(mined[0] / REFINED))
+    assert rows == {f["name"]: f["rows"] for f in found.families if f["rows"]}
 
 
-def test_patterns_take_turns() -> None:
+def test_families_take_turns_and_patterns_within_them() -> None:
     question = Question("q", "musique", "train", "Where?", "Oru")
     step, verdict = Step(1, "x", "Logical"), Feedback("Correct", "", "")
-    patterns = [Pattern("a", "b", "Logical", kind) for kind in ("x", "x", "x", "y")]
+    patterns = [Pattern("a", "b", "Logical", kind) for kind in ("x", "x", "x", "y", "z")]
     cases = [
-        Case(question, (), replace(step, text=f"{n}"), verdict, pattern)
+        Case(
+            question, (), replace(step, text=f"{n}"), verdict, pattern, "other"[: pattern[3] > "y"]
+        )
         for n, pattern in enumerate(patterns)
     ]
-    assert [case.step.text for case in in_turn(cases)] == ["0", "3", "1", "2"]
+    assert [case.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
 
 
 def test_the_record_says_what_was_simulated(mined: tuple[Path, RefinementStatistics]) -> None:
@@ -311,6 +321,8 @@ def test_the_command_prints_the_mining_rate(
     refine_verifier_steps.main(arguments(verified, tmp_path / "out"))
     said = capsys.readouterr().out
     assert "mining rate: " in said
+    assert said.splitlines()[0].split() == ["weakness", "differ", "doubted", "rows"]
+    assert "sound facts doubted" in said
     assert "simulated" in said
     assert "refined.jsonl: 20 rows by annotations" in said
     assert len(read_refined(tmp_path / "out" / REFINED)) == 20

@@ -40,6 +40,7 @@ OTHERS = {
     "entity": "Ana Vorr",
     "head": "Dune Rain",
     "tail": "Ors Velt",
+    "things": "directors",
 }
 GIVEN_AWAY = {"value": "Edo Marsh", "claimed": "Ilka Brandt", "answer": "Kelvia"}
 NEEDED = {

@@ -17,7 +17,7 @@ from builders.verified.teachers.llm import LLMTeacher
 from builders.verified.verification import verify
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.records import Label, NoiseType, Passage, Question
+from safe_stepwise.records import Label, NoiseType, Passage, Question, Triple
 from tests.servers.truth import Truth
 
 DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
@@ -148,6 +148,35 @@ def test_names_of_one_entity_join_the_path() -> None:
     assert judge(engine, question)[0].noise_type == "none"
     (path,) = (request for request in engine.asked if request.role == "path")
     assert '"Ors Velt" = "Colonel V."' in path.messages[1].content
+
+
+def test_a_name_to_resolve_stands_among_facts_of_each_passage() -> None:
+    """Namesakes are told apart by what is said of them (SAFE v1, Figure 22)."""
+    told = [("director", 1), ("composer", 1), ("release", 1), ("song", 2), ("album", 2)]
+    triples = tuple(Triple("Dune Rain", name, f"The {name}", n, 0) for name, n in told)
+    other = Triple("Ors Velt", "wrote", "dune rain", 3, 0)
+    asked = llm.resolution_request(QUESTION, ["Dune Rain", "Marn"], (*triples, other))
+    lines = asked.messages[1].content.splitlines()
+    assert lines == [
+        "Names, each with facts:",
+        '- "Dune Rain"',
+        '  "Dune Rain" – "director" – "The director" (passage 1)',
+        '  "Dune Rain" – "song" – "The song" (passage 2)',
+        '  "Ors Velt" – "wrote" – "dune rain" (passage 3)',
+        '- "Marn"',
+    ]
+    few = llm.in_context(["The song", "Dune Rain"], triples[:4])
+    assert few == [[triples[3]], [triples[0], triples[3], triples[1]]]
+    assert len(few[1]) == llm.CONTEXT
+
+
+def test_resolution_is_asked_with_the_triples_that_were_found() -> None:
+    engine = Scripted()
+    judge(engine)
+    (asked,) = (request for request in engine.asked if request.role == "resolve")
+    names = asked.messages[1].content.partition('- "Ors Velt"')[2]
+    assert '"Dune Rain" – "director" – "Ors Velt" (passage 2)' in names
+    assert '"Ors Velt" – "place of birth" – "Oru Marsh" (passage 3)' in names
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Which of three planners a question goes to: what a model is told of the plan that it is to make.
+
+SAFE v1 (appendix A.9, Figures 15-17) has a planner for each benchmark, which names the kinds of
+plan that occur there. Here a planner is for a structure, whatever the benchmark: a chain of facts,
+a comparison of two values, or sets that are compared or that meet in one thing. The structure is
+that of the plan which the verified path carries out, so the checker and the model mean one thing.
+"""
+
+from itertools import combinations
+from typing import Literal, get_args
+
+from safe_stepwise import prompts
+from safe_stepwise.checking.plans import Plan
+from safe_stepwise.graphs.comparisons import is_comparison
+from safe_stepwise.language.text import normal_name
+from safe_stepwise.records import Question
+
+Planner = Literal["chain", "comparison", "set"]
+PLANNERS = {name: prompts.load(f"steps/plan_{name}") for name in get_args(Planner)}
+
+
+def planner_of(question: Question, plan: Plan | None) -> Planner:
+    """The planner of a question; where there is no plan, of which the row alone tells.
+
+    >>> planner_of(Question("q", "b", "train", "Who is the mother of Ana?", "Ila Dell"), None)
+    'chain'
+    >>> planner_of(Question("q", "b", "train", "Are Ana and Ors both from Oru?", "no"), None)
+    'comparison'
+    """
+    if plan is None:
+        return "comparison" if is_comparison(question) else "chain"
+    if plan.kind == "set comparison" or _meets(plan, question):
+        return "set"
+    return "chain" if plan.kind == "sequential" else "comparison"
+
+
+def _meets(plan: Plan, question: Question) -> bool:
+    """Whether each of several facts ties the answer to something that no other fact speaks of.
+
+    Sub-questions that take up earlier answers ("#1") make a chain, whatever they share.
+    """
+    facts = [set(map(normal_name, plan.items[place].ends)) for place in plan.facts]
+    answers = set(map(normal_name, question.accepted))
+    linked = any("#" in hop.question for hop in question.decomposition)
+    if plan.kind != "sequential" or linked or len(facts) < 2:
+        return False
+    others = [ends - answers for ends in facts]
+    apart = all(not one & other for one, other in combinations(others, 2))
+    return apart and all(others) and all(ends & answers for ends in facts)

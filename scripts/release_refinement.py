@@ -1,0 +1,133 @@
+"""What makes the refinement of a release: train, diagnose, augment; no command itself."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from builders.steps.collect import StepsBuild
+from builders.steps.mining import Refinement
+from builders.steps.refined import REFINED, STATISTICS, join_refined
+from builders.steps.refinement import ANNOTATIONS, refine
+from builders.steps.summary import mining
+from releases.evaluations import OWN_ADAPTER, AdapterEntry, RefinementEntry
+from releases.manifest import Manifest
+from releases.parts import Made, Part
+from releases.refining import PART, Round, Stage, refined_folder, run
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.loop import GENERATE, VERIFY
+from safe_stepwise.open import Opener
+from safe_stepwise.records import identity
+from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.layout import labeled_files
+from safe_stepwise.store.names import TRAIN, VERIFIED
+from scripts.cli import warn
+from scripts.release_adapters import Training, own_training
+from scripts.role_options import roles_of
+from trainers.config import FREE
+from trainers.run import train
+
+LOOP = roles_of(GENERATE + VERIFY)
+ROLES = (*roles_of(("steps/trajectory", "steps/inject")), *LOOP)
+"""Of all requests that rounds are made with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How models are asked: the file of replies, how many requests wait, seconds for a call."""
+
+    cache: Path | None
+    in_flight: int
+    timeout: float | None
+    allowance: Allowance = AS_PROMPTED
+
+
+def found_in(output: Path) -> Path:
+    """The rows that all rounds of a release found."""
+    return refined_folder(output) / REFINED
+
+
+def refinement(
+    manifest: Manifest,
+    plan: StepsBuild,
+    build: Callable[[StepsBuild], object],
+    output: Path,
+    asking: Asking,
+) -> Part:
+    """What finds the refined rows of a manifest's verifier set, for all of which ``plan`` stands.
+
+    ``build`` builds the set of a plan.
+    """
+    entry, adapter = _entries(manifest)
+    learning = partial(_learning, own_training(manifest, adapter, output))
+    stage = Stage(
+        build=lambda this, refined: build(_plan(plan, this, refined)),
+        train=lambda this: train(learning(this).recipe, resume=True, warn=warn),
+        mine=partial(_mine, entry, _mined_with(manifest, entry, plan), asking),
+        join=join_refined,
+        mined_of=STATISTICS,
+    )
+
+    def make() -> Made:
+        files = [f for of in labeled_files(plan.verified / VERIFIED).values() for f in of]
+        learnt = learning(Round(output)).recipe.plain()
+        asked = manifest.allowance.only(ROLES).plain
+        made_of = {
+            "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, asked]),
+            "recipe": identity({k: learnt[k] for k in learnt if k not in (*FREE, "dataset")}),
+            "set of questions": identity([sha256_of(file) for file in files]),
+        }
+        rows, said = run(stage, entry.rounds, output, made_of)
+        return Made(said, {PART: {"rounds": entry.rounds, "rows": rows}})
+
+    return Part(PART, make, learning(Round(output)).check)
+
+
+def _entries(manifest: Manifest) -> tuple[RefinementEntry, AdapterEntry]:
+    steps, adapter = manifest.verifier_steps, manifest.adapter
+    # As the manifest was read.
+    assert steps is not None
+    assert steps.refinement is not None
+    assert adapter is not None
+    return steps.refinement, adapter
+
+
+def _learning(own: Training, this: Round) -> Training:
+    """How the adapter of a round is trained: as the release's own, on the set of the round.
+
+    Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
+    evidence.
+    """
+    entry = replace(own.entry, incomplete_evidence=False)
+    return replace(own, entry=entry, home=this.folder, steps=this.steps)
+
+
+def _plan(plan: StepsBuild, this: Round, refined: Path | None) -> StepsBuild:
+    """The verifier set of a round: in the first one without refined rows."""
+    file = None if refined is None else refined / REFINED
+    wanted = plan.composition if file else replace(plan.composition, refined=0)
+    return replace(plan, output=this.built, composition=wanted, refined=file)
+
+
+def _mine(entry: RefinementEntry, wanted: Refinement, asking: Asking, this: Round) -> str:
+    wanted = replace(wanted, output=this.mined)
+    specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(this.adapter))]
+    specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
+    allowance = asking.allowance.only(LOOP)
+    with closing(ResponseCache(asking.cache or default_cache())) as cache:
+        opened = map(Opener(asking.timeout), specs)
+        clients = [Client(one, cache, asking.in_flight, allowance=allowance) for one in opened]
+        found = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
+    return "\n\n" + mining(wanted, found)
+
+
+def _mined_with(manifest: Manifest, entry: RefinementEntry, plan: StepsBuild) -> Refinement:
+    """What to mine: no question that steps are not made of, as its rows could not join."""
+    limit = entry.limit
+    if limit is None and plan.pool is not None:
+        limit = plan.pool * len({b.benchmark for b in manifest.builds if b.split == TRAIN})
+    places, rows = (plan.verified, plan.output), entry.rows
+    return Refinement(*places, rows, limit, version=plan.version, seed=plan.seed)

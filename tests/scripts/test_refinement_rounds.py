@@ -1,0 +1,375 @@
+"""A release that mines its own hard cases: train, diagnose, augment, train, with a resume.
+
+The trainer is played: an "adapter" is a script of verdicts that `mock:` reads, which shows that it
+is the adapter of the very round that is diagnosed. tests/models trains in earnest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.steps.collect import StepsBuild
+from builders.steps.refined import REFINED, STATISTICS, read_refined
+from releases.manifest import read_manifest
+from releases.needs import left_out, needs
+from releases.parts import Made
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK, STEPS_RECORD
+from scripts import (
+    regenerate,
+    release_adapters,
+    release_datasets,
+    release_models,
+    release_refinement,
+)
+from scripts.release_plans import KNOWN
+from trainers.config import Recipe
+
+MANIFEST = """\
+version: v0.2.0
+seed: 4
+evaluation_size: 5
+builds:
+  - {benchmark: synthetic, input: "rows=40,seed=5", split: train}
+  - {benchmark: synthetic, input: "rows=12,seed=6", split: validation}
+verifier_steps:
+  rows: 50
+  ideal: 0.4
+  refined: 6
+  refinement:
+    rows: 6
+    limit: 20
+    generator: symbolic:error_rate=0.3,seed=1
+    verifier: mock:{adapter}/verdicts.json
+adapter: {recipe: smollm2-cpu}
+"""
+Log = list[str]
+
+
+@pytest.fixture
+def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # Where the manifest is read, {adapter} is a name as any other.
+    monkeypatch.chdir(tmp_path)
+    write_adapter(tmp_path / "adapter", "Correct")
+    file = tmp_path / "small.yaml"
+    file.write_text(MANIFEST, encoding="utf-8")
+    return file
+
+
+def write_adapter(folder: Path, verdict: str) -> None:
+    """A verifier that has one verdict for every step."""
+    said = {"error_type": verdict, "diagnosis": "So it is.", "guidance": "Go on."}
+    folder.mkdir(parents=True, exist_ok=True)
+    script = {"replies": [{"role": "verify", "reply": json.dumps(said)}]}
+    (folder / "verdicts.json").write_text(json.dumps(script), encoding="utf-8")
+
+
+class Dies(KeyboardInterrupt):
+    pass
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    """What was made anew, in order; `dying` has one of it interrupted."""
+    made: Log = []
+    build, refine = release_datasets.build_steps, release_refinement.refine
+
+    def building(plan: StepsBuild, *rest: Any, **more: Any) -> Any:
+        found = build(plan, *rest, **more)
+        made.append(f"set of {plan.output.parent.name}")
+        return found
+
+    def training(recipe: Recipe, resume: bool, warn: object) -> Mapping[str, Any]:
+        record = recipe.output / "learnt.json"
+        if resume and record.is_file():
+            return {}
+        rows = json.loads((Path(recipe.dataset) / STEPS_RECORD).read_bytes())["origins"]
+        learnt = sum(of["refined"] for of in rows.values())
+        # What has learnt from hard cases has another fault.
+        write_adapter(recipe.output, "Off-topic" if learnt else "Correct")
+        record.write_text(json.dumps({"refined": learnt}))
+        made.append(f"adapter of {recipe.output.parent.name}")
+        return {}
+
+    def mining(plan: Any, *clients: Any) -> Any:
+        found = refine(plan, *clients)
+        made.append(f"cases of {plan.output.parent.name}")
+        return found
+
+    def adapter(of: release_adapters.Training, *rest: Any) -> Made:
+        training(of.recipe, True, None)
+        return Made("trained")
+
+    monkeypatch.setattr(release_datasets, "build_steps", building)
+    monkeypatch.setattr(release_refinement, "train", training)
+    monkeypatch.setattr(release_refinement, "refine", mining)
+    monkeypatch.setattr(release_models, "trained", adapter)
+    monkeypatch.setattr(release_adapters.Training, "check", lambda _: None)
+    return made
+
+
+def made(manifest: Path, output: Path, **options: Any) -> tuple[str, dict[str, Any]]:
+    cache = output.parent / "replies.sqlite"
+    said = regenerate.regenerate(manifest, output, cache=cache, workers=1, **options)
+    return said, json.loads((output / LOCK).read_text(encoding="utf-8"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def test_one_round_trains_mines_and_trains_anew(manifest: Path, tmp_path: Path, log: Log) -> None:
+    output = tmp_path / "out"
+    said, lock = made(manifest, output)
+    assert log == ["set of round-1", "adapter of round-1", "cases of round-1", "set of out",
+                   "adapter of out"]  # fmt: skip
+    rows = read_refined(output / "report" / "refinement" / REFINED)
+    assert len(rows) == 6
+    # The first adapter passes everything, so what it gets wrong are errors that it passes.
+    assert {row.family.rpartition(" ")[2] for row in rows} <= {"passed", "names", "compared"}
+    assert all(row.feedback.error_type != "Correct" for row in rows)
+    assert json.loads((output / "adapter" / "learnt.json").read_bytes()) == {"refined": 6}
+    assert lock["counts"]["refinement"] == {"rounds": 1, "rows": 6}
+    assert sum(of["refined"] for of in lock["counts"]["verifier-steps"]["origins"].values()) == 6
+    assert "refinement, round 1:" in said
+    assert "weakness" in said
+    # What the rounds lie in is no part of the release.
+    assert not (output / ".work").exists()
+    assert {"report/refinement/refined.jsonl", f"report/refinement/{STATISTICS}"} <= set(
+        lock["files"]
+    )
+    card = (output / "datasets/safe-verifier-steps/README.md").read_text(encoding="utf-8")
+    assert "The weaknesses that they show" in card
+    shown = Counter(row.family for row in rows)
+    assert all(f"| {name} | " in card for name in shown)
+    record = json.loads((output / "datasets/safe-verifier-steps" / STEPS_RECORD).read_bytes())
+    families = {one["name"]: one for one in record["refined"]["families"]}
+    assert {name: one["given"] for name, one in families.items() if one["given"]} == shown
+    assert all(one["disagreements"] >= one["given"] >= one["rows"] for one in families.values())
+    log.clear()
+    again, _ = made(manifest, output)
+    assert "complete and unchanged" in again
+    assert not log
+
+
+def test_rounds_go_on_from_each_other(manifest: Path, tmp_path: Path, log: Log) -> None:
+    manifest.write_text(MANIFEST.replace("    limit: 20\n", "    limit: 20\n    rounds: 2\n"))
+    output = tmp_path / "out"
+    _, lock = made(manifest, output)
+    assert log[3:6] == ["set of round-2", "adapter of round-2", "cases of round-2"]
+    rows = read_refined(output / "report" / "refinement" / REFINED)
+    assert len({row.id for row in rows}) == len(rows) == lock["counts"]["refinement"]["rows"] > 6
+    # The second adapter rejects everything, which the first never does.
+    assert any("doubted" in row.family for row in rows)
+    record = json.loads((output / "report" / "refinement" / STATISTICS).read_bytes())
+    assert record["simulated"] is True
+    assert len(record["rounds"]) == 2
+    differ = [{f["name"]: f["disagreements"] for f in one["families"]} for one in record["rounds"]]
+    summed = {f["name"]: f["disagreements"] for f in record["families"]}
+    assert summed == {name: differ[0][name] + differ[1][name] for name in summed}
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """Killed as soon as one of the five things is there, or in the midst of the next."""
+    straight = tmp_path / "straight" / "out"
+    made(manifest, straight)
+    whole = list(log)
+    log.clear()
+    targets: list[tuple[Any, str]] = [
+        (release_datasets, "build_steps"),
+        (release_refinement, "train"),
+        (release_refinement, "refine"),
+        (release_datasets, "build_steps"),
+        (release_models, "trained"),
+    ]
+    module, name = targets[place]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, dying(getattr(module, name), 1 if place == 3 else 0))
+        with pytest.raises(Dies):
+            made(manifest, tmp_path / "killed" / "out")
+    assert not (tmp_path / "killed" / "out" / LOCK).exists()
+    made(manifest, tmp_path / "killed" / "out")
+    # Only the set of the release itself is built again, as of any release: replies are cached.
+    assert [one for one in log if one != "set of out"] == [
+        one for one in whole if one != "set of out"
+    ]
+    assert log.count("set of out") == 1 + (place > 2)
+    assert contents(tmp_path / "killed" / "out") == contents(straight)
+
+
+def dying(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    """Does its work, and is killed when it has done it for the time after so many others."""
+    left = [calls]
+
+    def worked(*what: Any, **more: Any) -> Any:
+        found = work(*what, **more)
+        if left[0] == 0:
+            raise Dies
+        left[0] -= 1
+        return found
+
+    return worked
+
+
+def test_another_manifest_does_not_go_on_with_rounds_that_were_begun(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(release_refinement, "refine", dying(release_refinement.refine, 0))
+        with pytest.raises(Dies):
+            made(manifest, tmp_path / "out")
+    manifest.write_text(MANIFEST.replace("limit: 20", "limit: 15"))
+    with pytest.raises(UserError, match=r"refinement: was begun with another manifest; use that"):
+        made(manifest, tmp_path / "out")
+
+
+def test_without_training_there_is_no_refinement_until_a_run_with_it(
+    manifest: Path, tmp_path: Path, log: Log
+) -> None:
+    said, lock = made(manifest, tmp_path / "out", skip_training=True)
+    assert log == ["set of out"]
+    assert lock["skipped"] == ["adapter", "refinement"]
+    assert "refinement, adapter: left out (--skip-training)" in said
+    assert "refined" in lock["counts"]["verifier-steps"]["origins"]["train"]
+    assert "fewer than wanted" in said
+    made(manifest, tmp_path / "out")
+    assert log[1:] == ["set of round-1", "adapter of round-1", "cases of round-1", "set of out",
+                       "adapter of out"]  # fmt: skip
+
+
+def test_what_joins_a_locked_release_is_killed_and_goes_on(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it has changed by then: the set without refined rows, or an adapter half trained."""
+    output = tmp_path / "out"
+    made(manifest, output, skip_training=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(release_models, "trained", dying(release_models.trained, 0))
+        with pytest.raises(Dies):
+            made(manifest, output)
+    assert not (output / LOCK).exists()  # what is half changed is not to be published
+    said, lock = made(manifest, output)
+    assert "space: made before" in said
+    assert lock["skipped"] == []
+    assert log.count("adapter of round-1") == log.count("adapter of out") == 1
+    assert not (output / ".work").exists()
+    made(manifest, tmp_path / "whole" / "out")
+    assert contents(output) == contents(tmp_path / "whole" / "out")
+
+
+def test_rounds_under_way_outlive_a_run_of_something_else(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(release_refinement, "refine", dying(release_refinement.refine, 0))
+        with pytest.raises(Dies):
+            made(manifest, output)
+    _, lock = made(manifest, output, only=["datasets"])
+    assert lock["skipped"] == ["adapter", "refinement", "space", "verifier_steps"]
+    made(manifest, output)
+    assert log.count("adapter of round-1") == 1
+    assert not (output / ".work").exists()
+
+
+def test_refinement_is_made_with_what_needs_it(manifest: Path) -> None:
+    read = read_manifest(manifest, KNOWN)
+    assert needs(read)["verifier_steps"] == {"datasets", "refinement"}
+    assert set(left_out(read, only=["verifier_steps"])) == {"space", "adapter"}
+    assert set(left_out(read, only=["space"])) == set(needs(read)) - {"space"}
+    untrained = left_out(read, skip_training=True, only=["verifier_steps"])
+    assert set(untrained) == {"refinement", "space", "adapter"}
+
+
+def test_a_round_trains_as_the_release_does_but_on_eleven_labels(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipes: list[Recipe] = []
+
+    def training(recipe: Recipe, **_: Any) -> Mapping[str, Any]:
+        recipes.append(recipe)
+        raise Dies
+
+    changed = "{recipe: smollm2-cpu, change: {lora_rank: 3}, incomplete_evidence: true}"
+    manifest.write_text(MANIFEST.replace("{recipe: smollm2-cpu}", changed))
+    monkeypatch.setattr(release_refinement, "train", training)
+    with pytest.raises(Dies):
+        made(manifest, tmp_path / "out")
+    (recipe,) = recipes
+    folder = tmp_path / "out" / ".work" / "refinement" / "round-1"
+    assert Path(recipe.dataset) == folder / "set" / "safe-verifier-steps"
+    assert recipe.output == folder / "adapter"
+    assert (recipe.lora_rank, recipe.incomplete_evidence) == (3, False)
+
+
+def test_what_roles_are_allowed_holds_in_the_rounds(
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refine, asked = release_refinement.refine, []
+
+    def mining(plan: Any, *clients: Any) -> Any:
+        asked.extend(client.allowance.plain for client in clients if client)
+        return refine(plan, *clients)
+
+    monkeypatch.setattr(release_refinement, "refine", mining)
+    manifest.write_text(f"{MANIFEST}max_tokens: {{verify: 77, judge: 9}}\n")
+    made(manifest, tmp_path / "out")
+    assert asked == [{"max_tokens": "verify 77"}] * 2
+
+
+def test_a_dry_run_prices_the_rounds(
+    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = MANIFEST.replace("symbolic:error_rate=0.3,seed=1", "openai:m@http://127.0.0.1:1/v1")
+    teacher = "    teacher: openai:t@http://127.0.0.1:1/v1\n    rounds: 2\n"
+    manifest.write_text(asked.replace("    limit: 20\n", f"    limit: 20\n{teacher}"))
+    regenerate.main([str(manifest), "--output", str(tmp_path / "out"), "--dry-run"])
+    said = capsys.readouterr().out
+    lines = {line.split("  ")[0]: line.split() for line in said.splitlines() if line}
+    loop, relabel = lines["refinement: run the loop"], lines["refinement: relabel"]
+    assert (loop[4], loop[5]) == ("40", f"{40 * 14:,}")
+    assert (relabel[2], relabel[3]) == ("12", "12")
+    assert lines["refinement: train"][2] == "90"  # 45 rows of train, twice
+    assert "still owed" not in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("    rows: 6\n", "", r"verifier_steps\.refinement\.rows: is missing"),
+        ("    rows: 6", "    rows: 0", r"refinement\.rows, rounds and limit have to be 1 or more"),
+        ("    rows: 6", "    rows: 6\n    rounds: 0", "rounds and limit have to be 1 or more"),
+        ("    limit: 20", "    limits: 20", r"verifier_steps\.refinement\.limits: .*mean limit"),
+        ("mock:{adapter}/verdicts.json", "openai:m@http://127.0.0.1:1/v1",
+         r"refinement\.verifier: openai:m.* is not what a round trains; write \{adapter\}"),
+        ("mock:{adapter}/verdicts.json", "symbolik", r"refinement\.verifier: .*did you mean sym"),
+        ("    limit: 20", "    teacher: gpt", r"refinement\.teacher"),
+        ("  refined: 6\n", "  refined: 6\n  refined_from: a.jsonl\n", "refined_from has; name one"),
+        ("adapter: {recipe: smollm2-cpu}\n", "", "mines with an adapter; add adapter"),
+        ("    limit: 20", "    limit: 0", "rounds and limit have to be 1 or more"),
+    ],
+)  # fmt: skip
+def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:
+    assert old in MANIFEST
+    manifest.write_text(MANIFEST.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        read_manifest(manifest, KNOWN)
+    assert "small.yaml" in str(caught.value)
+
+
+def test_how_many_refined_rows_the_set_takes_need_not_be_said(manifest: Path) -> None:
+    manifest.write_text(MANIFEST.replace("  refined: 6\n", ""))
+    steps = read_manifest(manifest, KNOWN).verifier_steps
+    assert steps is not None
+    assert steps.composition["refined"] is None
