@@ -1,0 +1,99 @@
+"""Every row of docs/papers.md runs as it stands, and makes the file that it names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "papers.md"
+MANIFEST = ROOT / "scripts" / "releases" / "paper.yaml"
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    for line in TEXT.splitlines()
+    if line.startswith("| ") and not line.startswith(("| ---", "| v1 "))
+]
+MADE = [row for row in ROWS if len(row) == 6]
+KEPT = [row for row in ROWS if len(row) == 4]
+BLOCKS = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))["blocks"]
+TABLES = {"v1": set(range(1, 13)), "v2": set(range(1, 18)) - {10}}
+"""Those that are printed, or spoken of: the text of v2 has no Table 10."""
+
+
+def code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def numbers(cells: list[str], kind: str) -> set[int]:
+    """
+    >>> sorted(numbers(["Tables 2-4, 8", "Figure 6, Table 12"], "Table"))
+    [2, 3, 4, 8, 12]
+    """
+    found: set[int] = set()
+    for cell in cells:
+        for said in re.findall(rf"{kind}s? ([\d\-, ]+)", cell):
+            for first, last in re.findall(r"(\d+)(?:-(\d+))?", said):
+                found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def call(command: str) -> None:
+    python, module, name, *arguments = shlex.split(command)
+    assert (python, module) == ("python", "-m")
+    importlib.import_module(name).main(arguments)
+
+
+def test_the_rows_make_what_they_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In their order: a row may open what one above it made, and says so by its paths alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "replies.sqlite"))
+    before = re.search(r"```bash\n(.*?)```", TEXT, re.DOTALL)
+    assert before is not None
+    for command in before[1].splitlines():
+        call(command)
+    assert len(MADE) >= 18
+    for *_, commands, file, _ in MADE:
+        path = tmp_path / code(file)[0]
+        path.unlink(missing_ok=True)
+        for command in code(commands):
+            call(command)
+        assert path.stat().st_size > 0, commands
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_is_priced_without_what_it_needs(
+    block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    regenerate = importlib.import_module("scripts.regenerate")
+    output = tmp_path / "release"
+    regenerate.main([str(MANIFEST), "--output", str(output), "--only", block, "--dry-run"])
+    assert re.search(rf"^{block} +[\d,]+ ", capsys.readouterr().out, re.MULTILINE)
+    assert not output.exists()
+
+
+def test_each_block_has_its_row() -> None:
+    named = {name for row in MADE for name in code(row[5])}
+    assert named == {*BLOCKS, "(no block)"}
+
+
+@pytest.mark.parametrize("paper", TABLES)
+def test_no_table_of_a_paper_is_forgotten(paper: str) -> None:
+    cells = [row[list(TABLES).index(paper)] for row in ROWS]
+    assert numbers(cells, "Table") == TABLES[paper]
+
+
+def test_what_no_command_makes_is_there() -> None:
+    links = [re.search(r"\]\((.+?)\)", row[3]) for row in KEPT]
+    assert len(links) >= 14
+    for link in links:
+        assert link is not None
+        assert (DOCUMENT.parent / link[1]).exists(), link[1]
