@@ -33,8 +33,8 @@ from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
-DROP_GOLD, CORPUS = "drop_gold", "corpus"
-"""Conditions: a gold passage is taken away; which passages are searched."""
+DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
+"""Conditions: a gold passage is taken away; which passages are searched; more than ten are shown."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")
@@ -114,6 +114,8 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {DROP_GOLD: True} if settings.get(DROP_GOLD) else {}
     if corpus := settings.get(CORPUS):
         found[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
+    if settings.get(PASSAGES):
+        found[PASSAGES] = settings[PASSAGES]
     return found
 
 
@@ -123,7 +125,7 @@ def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
     >>> asked_under({"drop_gold": True, "corpus": "pages.jsonl@0123"})
     {'drop_gold': True}
     """
-    return {name: value for name, value in conditions.items() if name == DROP_GOLD}
+    return {name: value for name, value in conditions.items() if name in (DROP_GOLD, PASSAGES)}
 
 
 def trajectory_of(content: Mapping[str, Any]) -> Trajectory:

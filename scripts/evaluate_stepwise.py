@@ -17,6 +17,7 @@ from evaluators.run.options import Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.asking import SAMPLING, Iterating
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.generator import FEEDBACK_FORMS
 from safe_stepwise.methods.loop import DEFAULT
@@ -88,6 +89,7 @@ def _questions(options: Options) -> Questions:
         options.seed,
         skip=options.on_error == "skip",
         planned=bool(options.symbolic),
+        whole=options.passages == "all",
     )
     if found.skipped:
         warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
@@ -124,6 +126,7 @@ def _parser() -> Parser:
     add("--limit", **COUNT, help="questions a benchmark (default all)")
     add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
     add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
+    add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
     add("--corpus", **FILE, help="passages to search when evidence is missing")
     how = parser.add_argument_group("how")
     add = how.add_argument
@@ -134,6 +137,14 @@ def _parser() -> Parser:
     add("--on-exhausted", action="extend", type=rules, metavar="R[,R]", help="accept, drop")
     forms = words(FEEDBACK_FORMS, "--feedback")
     add("--feedback", action="extend", type=forms, metavar="F[,F]", help=", ".join(FEEDBACK_FORMS))
+    M, R = Iterating().iterations, Iterating().revisions
+    add("--iterations", action="extend", type=numbers(1), metavar="M[,M]", help=f"default {M}")
+    add("--revisions", action="extend", type=numbers(0), metavar="R[,R]", help=f"default {R}")
+    add("--samples", action="extend", type=numbers(1), metavar="S[,S]", help="put to the vote")
+    ways = words(SAMPLING, "--sampling")
+    add("--sampling", action="extend", type=ways, metavar="W[,W]", help=", ".join(SAMPLING))
+    asked = "also ask for supporting facts and triples (SG-FSM's Setting 2)"
+    add("--evidence", action="store_const", const=(True,), help=asked)
     add("--option", action="append", metavar="NAME=VALUE[,VALUE]", help="another of a method's own")
     add("--judge-repeats", **COUNT, help="verdicts an answer (default 1)")
     add("--judge-all", action="store_true", help="also ask about exact matches")

@@ -9,7 +9,8 @@ publishes them, or anyone's own, an object a line::
 with, if wanted, ``id``, ``aliases`` or ``references`` (all accepted answers, in the place of
 ``answer``), ``sentences`` instead of ``text``, ``is_gold``, and the annotations of our own columns.
 Rows in a benchmark's own shape, and those of another split than the sample, are cut to ten passages
-as the sample is; others are taken as they are.
+as the sample is, unless all are asked for (``whole``), which then stand in their own order; others
+are taken as they are.
 """
 
 import hashlib
@@ -64,23 +65,25 @@ def read(
     *,
     skip: bool = False,
     planned: bool = False,
+    whole: bool = False,
 ) -> Questions:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
-    ``seed`` draws passages where there are more than ten; ``planned`` says that plans will be made
-    of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
+    ``seed`` draws passages where there are more than ten, of which ``whole`` leaves none out;
+    ``planned`` says that plans will be made of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
     be skipped, for a row that can't be, or planned for, or whose id came before, with its place.
     """
     if Path(source).is_dir():
-        return _of_folder(Path(source), benchmarks, split or TEST, limit, seed)
+        return _of_folder(Path(source), benchmarks, split or TEST, limit, seed, whole)
     found: dict[tuple[str, str], Question] = {}
     skipped: list[str] = []
     for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
+        _refuse_whole_sample(source, part_split, whole)
         here = 0
         chunks = sources.chunks(part, part_split, size=_AT_ONCE, limit=None)
         for row in chain.from_iterable(chunk.rows for chunk in chunks):
             try:
-                question = question_of(sources.decode(row), benchmark, part_split, seed)
+                question = question_of(sources.decode(row), benchmark, part_split, seed, whole)
                 if (question.benchmark, question.id) in found:
                     raise RowError(f"its id {question.id!r} is that of an earlier row")
                 if planned and (gold := len(question.gold)) > MOST_GOLD:
@@ -100,6 +103,14 @@ def read(
     name = Path(source).name if Path(source).exists() else source
     digest = sources.digest(parts[0][0])
     return Questions(tuple(found.values()), name, digest, parts[0][2], tuple(skipped))
+
+
+def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:
+    if whole and split == TEST:
+        raise UserError(
+            f"--passages all: the evaluation sample of {source} has {PASSAGES} passages a question; "
+            "give --split validation, or a file of the benchmark"
+        )
 
 
 def without_drawn_gold(question: Question, seed: int = 0) -> Question:
@@ -142,8 +153,14 @@ def without_passage(question: Question, number: int) -> Question:
 
 
 def _of_folder(
-    folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int
+    folder: Path,
+    benchmarks: Sequence[str],
+    split: str,
+    limit: int | None,
+    seed: int,
+    whole: bool,
 ) -> Questions:
+    _refuse_whole_sample(str(folder), split, whole)
     dataset = dataset_folder(folder, VERIFIED)
     if dataset is None:
         raise UserError(
@@ -165,7 +182,7 @@ def _of_folder(
     questions: list[Question] = []
     digest = hashlib.sha256()
     for name in chosen:
-        found = partial(_published, benchmark=name, split=split, seed=seed)
+        found = partial(_published, benchmark=name, split=split, seed=seed, whole=whole)
         rows = chain.from_iterable(read_rows(file, found) for file in there[name])
         questions += islice(rows, limit)
         for file in there[name]:
@@ -173,8 +190,8 @@ def _of_folder(
     return Questions(tuple(questions), VERIFIED, digest.hexdigest(), split)
 
 
-def _published(row: dict[str, Any], benchmark: str, split: str, seed: int) -> Question:
-    cut = row if split == TEST else with_ten_passages(row, seed)
+def _published(row: dict[str, Any], benchmark: str, split: str, seed: int, whole: bool) -> Question:
+    cut = row if whole or split == TEST else with_ten_passages(row, seed)
     found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
     check_size(shaped(found, Question, "the question"))
     return found
@@ -213,7 +230,11 @@ def _parts(
 
 
 def question_of(
-    row: Mapping[str, Any], benchmark: str | None, split: str, seed: int = 0
+    row: Mapping[str, Any],
+    benchmark: str | None,
+    split: str,
+    seed: int = 0,
+    whole: bool = False,
 ) -> Question:
     """The question of a row in any of the shapes; raises RowError with the reason.
 
@@ -232,7 +253,7 @@ def question_of(
             "or that of a benchmark named by --benchmark"
         )
     question = parse_row(row, name, _split_of(split))
-    if len(question.gold) > PASSAGES:
+    if whole or len(question.gold) > PASSAGES:
         return question
     cut = with_ten_passages(codec.question_row(question), seed)
     return codec.question_of(cut, benchmark=name, split=question.split)

@@ -17,6 +17,7 @@ from evaluators.outcomes import (
     CORPUS,
     DROP_GOLD,
     NO_LINE,
+    PASSAGES,
     Outcome,
     conditions_of,
     trajectory_of,
@@ -113,7 +114,8 @@ class Evaluation:
         """What was done to the evidence, for the record."""
         corpus = self.corpus
         named = {"name": corpus.name, "sha256": corpus.sha256} if corpus else None
-        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named}
+        shown = {PASSAGES: self.notes[PASSAGES]} if PASSAGES in self.notes else {}
+        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named, **shown}
 
     @property
     def conditions(self) -> dict[str, Any]:

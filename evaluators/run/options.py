@@ -26,6 +26,12 @@ from safe_stepwise.records import Question
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
 
+NAMED = (
+    *("max_steps", "max_retries", "on_exhausted", "feedback"),
+    *("iterations", "revisions", "samples", "sampling", "evidence"),
+)
+"""A method's options that the command has by their names; others go by ``--option``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -43,11 +49,17 @@ class Options:
     limit: int | None = None
     on_error: str = "stop"
     drop_gold: bool = False
+    passages: str = "10"
     corpus: Path | None = None
     max_steps: Sequence[int] = ()
     max_retries: Sequence[int] = ()
     on_exhausted: Sequence[str] = ()
     feedback: Sequence[str] = ()
+    iterations: Sequence[int] = ()
+    revisions: Sequence[int] = ()
+    samples: Sequence[int] = ()
+    sampling: Sequence[str] = ()
+    evidence: Sequence[bool] = ()
     option: Sequence[str] = ()
     judge_repeats: int = 1
     judge_all: bool = False
@@ -71,8 +83,7 @@ class Options:
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        named = ("max_steps", "max_retries", "on_exhausted", "feedback")
-        values = {name: [*getattr(self, name)] for name in named if getattr(self, name)}
+        values = {name: [*getattr(self, name)] for name in NAMED if getattr(self, name)}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
@@ -152,7 +163,12 @@ class Options:
             judge=judge,
             corpus=corpus,
             at_once=self.at_once,
-            notes={**notes, "drop_gold": self.drop_gold, "seed": self.seed},
+            notes={
+                **notes,
+                **({"passages": self.passages} if self.passages != "10" else {}),
+                "drop_gold": self.drop_gold,
+                "seed": self.seed,
+            },
             report=self.report,
         )
 

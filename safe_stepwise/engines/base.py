@@ -36,6 +36,8 @@ class Sampling:
     stop: tuple[str, ...] = ()
     effort: Effort | None = None
     """How hard a reasoning model thinks before it replies; None is as its server has it."""
+    repetition_penalty: float = 1.0
+    """Above 1 what was said is less likely to be said again; not every engine can."""
 
 
 GREEDY = Sampling()
@@ -162,11 +164,15 @@ def request_key(engine: Engine, request: Request) -> str:
     go by the role and the scene.
     """
     s = request.sampling
-    sampling = (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop)
+    sampling: tuple[Any, ...] = (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop)
+    if s.effort or s.repetition_penalty != 1:
+        sampling = (*sampling, s.effort)
+    if s.repetition_penalty != 1:
+        sampling = (*sampling, s.repetition_penalty)
     asked: list[Any] = [
         dict(engine.identity),
         [(message.role, message.content) for message in request.messages],
-        (*sampling, s.effort) if s.effort else sampling,
+        sampling,
         (request.schema.name, request.schema.text) if request.schema else None,
     ]
     if engine.simulated:

@@ -264,6 +264,8 @@ class OpenAIEngine:
             "max_completion_tokens": sampling.max_tokens,
             "seed": sampling.seed,
         }
+        if sampling.repetition_penalty != 1:  # vLLM's own; a server without it says so
+            body["repetition_penalty"] = sampling.repetition_penalty
         if sampling.stop:
             body["stop"] = list(sampling.stop)
         if request.schema:

@@ -143,6 +143,8 @@ class _Runner:
         """The row, or why there is none: a chat refused, or no room for an answer."""
         import torch
 
+        if request.sampling.repetition_penalty != 1:
+            return EngineError("transformers: has no repetition penalty; leave out --sampling")
         try:
             prompt = self.chat.tokens(request.messages, request.sampling.effort)
         except EngineError as error:

@@ -164,6 +164,7 @@ def _sampling(request: Request) -> SamplingParams:
         max_tokens=sampling.max_tokens,
         seed=sampling.seed,
         stop=list(sampling.stop),
+        repetition_penalty=sampling.repetition_penalty,
         structured_outputs=StructuredOutputsParams(json=schema.text) if schema else None,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )

@@ -1,11 +1,18 @@
 """How a question is answered: one file a method, and their registry."""
 
 from safe_stepwise.methods.base import Method
+from safe_stepwise.methods.direct import DIRECT
 from safe_stepwise.methods.no_verification import NO_VERIFICATION
 from safe_stepwise.methods.safe import SAFE
 from safe_stepwise.methods.self_verification import SELF_VERIFICATION
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (NO_VERIFICATION, SELF_VERIFICATION, SAFE)
+    method.name: method
+    for method in (
+        DIRECT,
+        NO_VERIFICATION,
+        SELF_VERIFICATION,
+        SAFE,
+    )
 }
 """By name, in the order of tables: baselines first."""

@@ -6,7 +6,7 @@ Whoever asks fills it in; engines hand it on unopened.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from safe_stepwise.records import Feedback, Question, Step
+from safe_stepwise.records import Feedback, Question, Step, identity
 
 JUDGE = "judge"
 """The role of one who judges answers, for those who ask it and those who play it."""
@@ -49,3 +49,46 @@ class AnswerScene:
     def key(self) -> list[Any]:
         """The whole answer, which messages may cut short, and those accepted."""
         return [self.answer, list(self.accepted)]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A sub-question that was answered: by which passage (from 1), and what it says.
+
+    With evidence also the sentences (from 0) that say so, and the fact as subject, relation,
+    object.
+    """
+
+    question: str
+    passage: int
+    answer: str
+    sentences: tuple[int, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedScene:
+    """A question with its annotations, and where a prompting method is with it.
+
+    ``current`` is the question as it was last rewritten, ``subquestion`` what is searched for,
+    ``found`` what was answered before, ``answer`` the one to be checked. ``mends`` names the role
+    whose last reply, the last of ``rejected``, has to be written anew in the right form; ``faults``
+    are verdicts on what was found last and given up. ``turns`` are what a ReAct model did, each
+    with what it observed.
+    """
+
+    question: Question
+    evidence: bool = False
+    current: str = ""
+    subquestion: str = ""
+    found: tuple[Found, ...] = ()
+    answer: str = ""
+    mends: str = ""
+    rejected: tuple[str, ...] = ()
+    faults: tuple[Feedback, ...] = ()
+    turns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> list[Any]:
+        """The question, which few messages tell whole, what was found, and whose reply is meant."""
+        return [identity(self.question), [asdict(one) for one in self.found], self.mends]

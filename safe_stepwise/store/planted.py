@@ -8,9 +8,10 @@ full-width letters make a quotation an answer.
 
 import functools
 import html
+import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _ROUNDS = 20
 """Escapes within escapes that are looked through; each round halves a run of backslashes."""
@@ -48,6 +49,25 @@ def is_quoted(text: str, data: str) -> bool:
     return len(sought) >= _LONG and sought in _held(data)
 
 
+def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
+    """Whether one of some texts holds all of an answer: each key with its value right behind it.
+
+    For answers without a reason of their own (`is_planted` goes by that): a whole object that
+    stands in what was quoted is taken for a quotation.
+
+    >>> is_copied({"continue": False}, ["Reply with {'continue': false}.", "Go on."])
+    True
+    >>> is_copied({"continue": False, "answer": "Oru"}, ["Reply with {'continue': false}.", "Oru"])
+    False
+    """
+    sought = [_letters(key) + _letters(_said(value)) for key, value in answer.items()]
+    return any(sought and all(one in _held_in(text) for one in sought) for text in texts)
+
+
+def _said(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
     """Whether an answer is the form that instructions give: dots for every text behind the first.
 
@@ -66,6 +86,11 @@ def _text(answer: Mapping[str, object], key: str) -> str:
 @functools.lru_cache(maxsize=1)  # a reply may hold many answers
 def _held(data: str) -> str:
     return _letters(data)
+
+
+@functools.lru_cache(maxsize=512)  # the passages of questions under way
+def _held_in(text: str) -> str:
+    return _letters(text)
 
 
 def _letters(text: str) -> str:

@@ -1,0 +1,314 @@
+"""How a reply in JSON is read: strictly, or salvaged, or not at all.
+
+Strict is what any program could have read: one object of valid JSON and nothing beside it (a
+thought and a fence aside), with every field there and of its type. What else can be read without
+guessing is salvaged: an object in prose, one with a comma that trails, "false" as text, the last
+line ``Answer: Marn``. Scores tell the two apart (SG-FSM's *format*), and a machine moves by strict
+readings alone.
+
+A reading that is only quoted from what the request quoted counts as neither: passages may hold the
+very object that is asked for. Nothing that is read here is obeyed or evaluated.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from safe_stepwise.records import Feedback, Passage, canonical_json
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.planted import is_copied
+from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
+
+Form = Literal["strict", "salvaged", "unreadable"]
+LONGEST = 1_000
+"""Characters of an answer or a sub-question; one that goes on longer is none."""
+SHOWN = 600
+"""Characters of a reason that are kept beside the reply itself."""
+MOST = 50
+"""Facts or triples of one reply."""
+
+FieldReader = Callable[[Any, bool], Any]
+"""From a value, and whether to salvage, to what it says; raises ``ValueError`` for what it isn't."""
+
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_YES = {"true": True, "yes": True, "false": False, "no": False}
+_NUMBER = re.compile(r"(?:passage|sentence)?\s*#?([0-9]{1,6})", re.IGNORECASE)
+_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
+_WRITTEN_KEY = re.compile(r'"([^"\\\r\n]{1,40}+)"\s*+:')
+_CLOSERS = re.compile(r"[\s`}\]]*\Z")
+_LAST_FIELD = re.compile(r'"([A-Za-z_ ]{1,20})"\s{0,20}:\s{0,20}"([^"\\\n]{1,300})"\Z')
+_LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0,4}(?:is)?:(.*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read in a reply; ``value`` is empty where nothing could be, ``why`` not strictly.
+
+    ``feedback``: where the reply is a verdict.
+    """
+
+    form: Form
+    value: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+    text: str = ""
+    """The reply."""
+    feedback: Feedback | None = None
+    revises: str = ""
+    """The role whose reply this one puts right."""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether any program could have read it."""
+        return self.form == "strict"
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The reading as an attempt keeps it, a JSON value.
+
+        >>> Reading("strict", {"answer": "Oru"}).plain
+        {'form': 'strict', 'value': {'answer': 'Oru'}}
+        """
+        told = {"why": self.why, "revises": self.revises}
+        said = {name: text for name, text in told.items() if text}
+        return {"form": self.form, "value": dict(self.value), **said}
+
+
+def read(
+    text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = ""
+) -> Reading:
+    """What a reply says for each of some fields, of which the first makes an object the answer.
+
+    ``quoted`` are the texts that the request quoted, each of them whole. ``last`` names the field
+    that may stand alone in a reply's last line, where nothing else can be salvaged.
+
+    >>> read('{"answer": "Oru", "explain": "Passage 2."}', {"answer": words, "explain": words}).form
+    'strict'
+    >>> read('Well: {"answer": 7,}', {"answer": words}).value
+    {'answer': '7'}
+    >>> read('Well: {"answer": 7,}', {"answer": words}, ['Say {"answer": 7}']).form
+    'unreadable'
+    """
+    reply = read_reply(text)
+    try:
+        found = [one for one in reply.answers(*fields) if not is_copied(_own(one, fields), quoted)]
+        if not found:
+            raise ReplyError("no object holds the answer, or but one that is quoted")
+        values = [_values(one, fields, True) for one in found]
+        if any(_meant(value, fields) != _meant(values[0], fields) for value in values):
+            raise ReplyError("two different answers in one reply")
+    except ValueError as error:
+        # No object there is, quoted or not, holds the field: then it may still stand alone.
+        is_lacking = last and not reply.is_too_long and not reply.outermost(_holds(last))
+        tail = _tail(text, last, fields, quoted) if is_lacking else {}
+        return Reading("salvaged" if tail else "unreadable", tail, str(error), text)
+    try:
+        if len(found) > 1 or not _is_alone(text, found[0]):
+            raise ReplyError("more than the object alone, or not in valid JSON")
+        return Reading("strict", _values(found[0], fields, False), "", text)
+    except ValueError as error:
+        return Reading("salvaged", values[0], str(error), text)
+
+
+def _holds(name: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and any(plain_key(key) == name for key in value)
+
+
+def _own(found: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
+    """The fields that were asked for: others would make any quotation an answer."""
+    return {name: found[name] for name in fields if name in found}
+
+
+def _meant(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
+    """What two answers have to agree in: all but their reasons."""
+    return {name: said for name, said in value.items() if fields[name] is not reason}
+
+
+def _is_alone(text: str, found: Mapping[str, Any]) -> bool:
+    """Whether a reply is that object of valid JSON, a thought before it and a fence aside."""
+    for said in (text, text.rpartition("</think>")[2]):
+        fenced = _FENCED.fullmatch(said.strip())
+        try:
+            whole = parse_json(fenced[1] if fenced else said)
+        except ValueError:
+            continue
+        return isinstance(whole, dict) and whole == found
+    return False
+
+
+def _values(
+    found: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for number, (name, reads) in enumerate(fields.items()):
+        try:
+            if name in found:
+                values[name] = reads(found[name], salvaging)
+            elif not salvaging:
+                raise ValueError("it is missing")
+        except ValueError as error:
+            if number == 0 or not salvaging:
+                raise ReplyError(f"{name}: {error}") from None
+    return values
+
+
+def _tail(
+    text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]
+) -> dict[str, Any]:
+    """The field that ends a reply whose JSON is malformed, or a last line such as ``Answer: Oru``.
+
+    What the reply's own JSON contradicts or a text that was quoted holds is none.
+    """
+    end = _CLOSERS.sub("", text[-2_000:])
+    line = (end.splitlines() or [""])[-1]
+    match = _LAST_FIELD.search(end[-400:]) or _LAST_LINE.match(line.lower())
+    if match is None or plain_key(match[1]) != name:
+        return {}
+    is_line = match.re is _LAST_LINE
+    written = sum(plain_key(key) == name for key in _WRITTEN_KEY.findall(text))
+    if written > (not is_line):
+        return {}
+    said = line[match.start(2) :].strip(" \t*_\"'").removesuffix(".") if is_line else match[2]
+    if is_copied({name: said}, quoted):
+        return {}
+    try:
+        return {name: fields[name](said, True)}
+    except ValueError:
+        return {}
+
+
+# ---------------------------------------------------------------------------------- kinds of fields
+
+
+def words(value: Any, salvaging: bool) -> str:
+    """A text that says something, in one line.
+
+    >>> words(" Oru\\ntown ", False), words(1932, True), words(True, True)
+    ('Oru town', '1932', 'yes')
+    """
+    if salvaging and isinstance(value, bool):
+        value = "yes" if value else "no"
+    if salvaging and isinstance(value, int | float):
+        value = str(value)
+    if salvaging and isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise ValueError("it is no text")
+    said = " ".join(value.split())
+    if not re.search(r"\w", said):
+        raise ValueError("it says nothing")
+    if len(said) > LONGEST:
+        raise ValueError(f"it is longer than {LONGEST:,} characters")
+    if _HALF_A_PAIR.search(said):
+        raise ValueError("it holds half of a surrogate pair")
+    return said
+
+
+def maybe_words(value: Any, salvaging: bool) -> str:
+    """A text, or nothing."""
+    is_nothing = value is None or (isinstance(value, str) and not value.strip())
+    return "" if is_nothing else words(value, salvaging)
+
+
+def reason(value: Any, salvaging: bool) -> str:
+    """A text of any length, of which the beginning is kept."""
+    if not isinstance(value, str):
+        if not salvaging:
+            raise ValueError("it is no text")
+        value = "" if value is None else canonical_json(value)
+    short = " ".join(_HALF_A_PAIR.sub("\ufffd", value).split())
+    return short if len(short) <= SHOWN else f"{short[: SHOWN - 1]}…"
+
+
+def flag(value: Any, salvaging: bool) -> bool:
+    """``true`` or ``false``.
+
+    >>> flag(False, False), flag(" False", True)
+    (False, False)
+    """
+    if salvaging and isinstance(value, str):
+        value = _YES.get(value.strip().lower(), value)
+    if not isinstance(value, bool):
+        raise ValueError("it is neither true nor false")
+    return value
+
+
+def number_of(passages: Sequence[Passage]) -> FieldReader:
+    """The reader of a passage's number, from 1.
+
+    >>> number_of([Passage("Oru", ())])("Passage 1", True)
+    1
+    """
+    return lambda value, salvaging: _number(value, salvaging, 1, len(passages), "passage")
+
+
+def _number(value: Any, salvaging: bool, least: int, most: int, what: str) -> int:
+    if salvaging and isinstance(value, str):
+        match = _NUMBER.fullmatch(value.strip())
+        value = int(match[1]) if match else value
+    if salvaging and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"it is no {what}'s number")
+    if not least <= value <= most:
+        raise ValueError(f"there is no {what} of that number, only {least} to {most}")
+    return value
+
+
+def facts_in(passages: Sequence[Passage]) -> FieldReader:
+    """The reader of supporting facts: pairs of a passage (from 1) and its sentence (from 0).
+
+    >>> facts_in([Passage("Oru", ("A town.",))])([[1, 0], ["1", 0], [7, 0]], True)
+    [[1, 0]]
+    """
+
+    def pair(value: Any, salvaging: bool) -> list[int]:
+        if salvaging and isinstance(value, dict):
+            value = [value.get("passage"), value.get("sentence")]
+        if not isinstance(value, list) or len(value) != 2:
+            raise ValueError("it is no pair of a passage and a sentence")
+        page = _number(value[0], salvaging, 1, len(passages), "passage")
+        last = len(passages[page - 1].sentences) - 1
+        return [page, _number(value[1], salvaging, 0, last, "sentence")]
+
+    return _several(pair)
+
+
+def sentences(value: Any, salvaging: bool) -> list[int]:
+    """Sentence numbers, from 0, of a passage that is named beside them."""
+    return _several(lambda one, loose: _number(one, loose, 0, 9_999, "sentence"))(value, salvaging)
+
+
+def triple(value: Any, salvaging: bool) -> list[str]:
+    """A subject, a relation, an object."""
+    if salvaging and isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list) or len(value) != 3:
+        raise ValueError("it is no list of subject, relation and object")
+    return [words(part, salvaging) for part in value]
+
+
+def triples(value: Any, salvaging: bool) -> list[list[str]]:
+    """Several of them."""
+    return _several(triple)(value, salvaging)
+
+
+def _several(reads: FieldReader) -> Callable[[Any, bool], list[Any]]:
+    """The reader of a list, each once; what is salvaged leaves out what is none."""
+
+    def several(value: Any, salvaging: bool) -> list[Any]:
+        if not isinstance(value, list) or len(value) > MOST:
+            raise ValueError(f"it is no list of {MOST} at most")
+        found: list[Any] = []
+        for one in value:
+            try:
+                said = reads(one, salvaging)
+            except ValueError:
+                if not salvaging:
+                    raise
+                continue
+            if said not in found:
+                found.append(said)
+        return found
+
+    return several
