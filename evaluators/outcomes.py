@@ -34,7 +34,7 @@ from safe_stepwise.store.shapes import shaped
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
-"""Conditions: a gold passage is taken away; which passages are searched; more than ten are shown."""
+"""Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")

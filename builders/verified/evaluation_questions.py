@@ -70,8 +70,9 @@ def read(
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
     ``seed`` draws passages where there are more than ten, of which ``whole`` leaves none out;
-    ``planned`` says that plans will be made of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
-    be skipped, for a row that can't be, or planned for, or whose id came before, with its place.
+    ``planned`` says that plans will be made of a file's rows. Raises ``UserError`` for a source
+    that can't be read and, unless they are to be skipped, for a row that can't be, or planned for,
+    or whose id came before, with its place.
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed, whole)
@@ -108,8 +109,8 @@ def read(
 def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:
     if whole and split == TEST:
         raise UserError(
-            f"--passages all: the evaluation sample of {source} has {PASSAGES} passages a question; "
-            "give --split validation, or a file of the benchmark"
+            f"--passages all: the evaluation sample of {source} has {PASSAGES} a question; give "
+            "--split validation, or a file of the benchmark"
         )
 
 

@@ -35,7 +35,7 @@ FORM = "Reply with JSON alone: "
 
 SamplingName = Literal["greedy", "paper"]
 SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
-_PAPER = {"temperature": 0.8, "top_p": 0.8, "repetition_penalty": 1.1}
+_PAPER = Sampling(temperature=0.8, top_p=0.8, repetition_penalty=1.1)
 """Of the scripts that SG-FSM's authors published; the paper does not say."""
 
 
@@ -75,7 +75,8 @@ class Iterating(Prompting):
 
 def sampled(sampling: Sampling, how: SamplingName, seed: int = 0) -> Sampling:
     """A prompt's sampling in one of the two ways; greedy replies know no seed."""
-    return replace(sampling, **_PAPER, seed=seed) if how == "paper" else sampling
+    limit = sampling.max_tokens
+    return replace(_PAPER, max_tokens=limit, seed=seed) if how == "paper" else sampling
 
 
 def request_of(
@@ -140,7 +141,7 @@ def vote(answers: Iterable[str]) -> str:
     return max(given, key=lambda answer: times[normalize_answer(answer)], default="")
 
 
-# ---------------------------------------------------------------------- what a trajectory's replies say
+# ------------------------------------------------------------------ what a trajectory's replies say
 
 
 def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:

@@ -29,14 +29,13 @@ MOST = 50
 """Facts or triples of one reply."""
 
 FieldReader = Callable[[Any, bool], Any]
-"""From a value, and whether to salvage, to what it says; raises ``ValueError`` for what it isn't."""
+"""From a value, and whether to salvage, to what it says; ``ValueError`` for what it isn't."""
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _YES = {"true": True, "yes": True, "false": False, "no": False}
 _NUMBER = re.compile(r"(?:passage|sentence)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 _FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'"([^"\\\r\n]{1,40}+)"\s*+:')
-_CLOSERS = re.compile(r"[\s`}\]]*\Z")
 _LAST_FIELD = re.compile(r'"([A-Za-z_ ]{1,20})"\s{0,20}:\s{0,20}"([^"\\\n]{1,300})"\Z')
 _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0,4}(?:is)?:(.*)\Z")
 
@@ -159,7 +158,7 @@ def _tail(
 
     What the reply's own JSON contradicts or a text that was quoted holds is none.
     """
-    end = _CLOSERS.sub("", text[-2_000:])
+    end = text[-2_000:].rstrip(" \t\r\n`}]")
     line = (end.splitlines() or [""])[-1]
     match = _LAST_FIELD.search(end[-400:]) or _LAST_LINE.match(line.lower())
     if match is None or plain_key(match[1]) != name:

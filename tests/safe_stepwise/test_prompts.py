@@ -114,7 +114,7 @@ LIMITS = {
 
 def test_every_role_has_its_limit_in_its_prompts_file() -> None:
     """As they were in the code: another limit is another request, whose reply is paid for anew."""
-    assert prompts.limits() == LIMITS
+    assert prompts.limits().items() >= LIMITS.items()
 
 
 @pytest.mark.parametrize("name", [*(f"verification/{name}" for name in NAMES), "judge/equivalence"])

@@ -1,0 +1,5 @@
+"""Reasoning before the answer (chain of thought; SG-FSM, appendix A.3), or a vote of several."""
+
+from safe_stepwise.methods.one_shot import OneShot, Samples
+
+COT = OneShot("cot", "CoT", ("cot/cot",), Samples)

@@ -1,0 +1,170 @@
+"""A finite-state machine that asks models, as data: its states, their edges, its ends.
+
+For each state: what is asked there, how the reply is read, and where that leads. A move is pure: it
+makes the next state and the next memory from the memory and the reading, and asks nobody. The
+driver does all else, and refuses an edge that its state does not declare: no reply, whatever it
+says, can take a machine where it was not meant to go.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.methods.reading import Reading
+from safe_stepwise.records import FAILED, Attempt, Passage, Step, Trajectory, Usage
+
+M = TypeVar("M")
+"""A machine's memory: frozen, so that whoever holds one knows what it will always say."""
+UNASKED = Reading("strict")
+"""What a state reads that asks nobody."""
+MOST_MOVES = 10_000
+"""Of one question; a machine has to bound itself well below that."""
+
+
+class MachineError(RuntimeError):
+    """A machine does what it says it never does: a fault of ours, whatever a model said."""
+
+
+class Move(NamedTuple, Generic[M]):
+    """Where a reading leads; ``retrieved`` are passages that it brought in."""
+
+    to: str
+    memory: M
+    retrieved: tuple[Passage, ...] = ()
+
+
+class Asks(Protocol):
+    """What the driver needs of a client."""
+
+    async def ask(self, request: Request) -> Completion:
+        """The completion of one request; raises ``EngineError`` when every try failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class State(Generic[M]):
+    """What happens in a state. One whose ``ask`` makes no request asks nobody, and moves on."""
+
+    name: str
+    edges: frozenset[str]
+    """Where it may lead."""
+    move: Callable[[M, Reading], Move[M]]
+    ask: Callable[[M], Request | None] = lambda _: None
+    read: Callable[[M, str], Reading] = lambda _, text: Reading("strict", {}, text=text)
+    player: str = "generator"
+
+
+@dataclass(frozen=True)
+class Machine(Generic[M]):
+    """States by name, of which the first one starts, and how each end is called.
+
+    ``number``: the step that a memory is at, from 1. ``answer`` and ``steps``: what a memory at an
+    end comes to.
+    """
+
+    states: Mapping[str, State[M]]
+    ends: Mapping[str, str]
+    """Stop reasons by the name of the state that ends it."""
+    number: Callable[[M], int]
+    answer: Callable[[M], str]
+    steps: Callable[[M], tuple[Step, ...]] = lambda _: ()
+
+    def __post_init__(self) -> None:
+        known = {*self.states, *self.ends}
+        for name, state in self.states.items():
+            if name != state.name or name in self.ends or not state.edges <= known:
+                raise MachineError(f"state {name} is misnamed, an end, or leads to nowhere")
+
+    @property
+    def start(self) -> str:
+        """The state that a question starts in."""
+        return next(iter(self.states))
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges that it declares, state by state, those of a state by the alphabet."""
+        return [(name, to) for name, state in self.states.items() for to in sorted(state.edges)]
+
+
+@dataclass
+class _Run(Generic[M]):
+    machine: Machine[M]
+    memory: M
+    at: str
+    attempts: list[Attempt] = field(default_factory=list)
+
+    async def to_the_end(self, clients: Mapping[str, Asks]) -> str:
+        for _ in range(MOST_MOVES):
+            if self.at in self.machine.ends:
+                return self.machine.ends[self.at]
+            await self._move(self.machine.states[self.at], clients)
+        raise MachineError(f"no end after {MOST_MOVES:,} moves, at {self.at}")
+
+    async def _move(self, here: State[M], clients: Mapping[str, Asks]) -> None:
+        request, usage, reading = here.ask(self.memory), dict[str, Usage](), UNASKED
+        if request is not None:
+            reply = await clients[here.player].ask(request)
+            usage, reading = {here.player: reply.usage}, here.read(self.memory, reply.text)
+            reading = replace(reading, text=reply.text)
+        to, self.memory, retrieved = here.move(self.memory, reading)
+        if to not in here.edges:
+            raise MachineError(f"{here.name} has no edge to {to}, only to {sorted(here.edges)}")
+        self.attempts.append(
+            Attempt(
+                max(1, self.machine.number(self.memory)),
+                reading.text,
+                reading.feedback,
+                accepted=reading.is_strict,
+                usage=usage,
+                retrieved=retrieved,
+                state=here.name,
+                read=reading.plain if request is not None else None,
+                next_state=to,
+            )
+        )
+        self.at = to
+
+
+async def drive(
+    machine: Machine[M],
+    memory: M,
+    clients: Mapping[str, Asks],
+    question_id: str,
+    method: str,
+) -> Trajectory:
+    """Everything that a machine did to answer one question, a move an attempt.
+
+    One that asked nobody has no usage. A request that fails for good ends it: ``failed``. Raises
+    `MachineError` for an edge that is not declared.
+    """
+    run, failure = _Run(machine, memory, machine.start), ""
+    try:
+        stop = await run.to_the_end(clients)
+    except EngineError as error:
+        stop, failure = FAILED, str(error)
+    return Trajectory(
+        question_id=question_id,
+        method=method,
+        steps=machine.steps(run.memory),
+        attempts=tuple(run.attempts),
+        answer=machine.answer(run.memory) if run.at in machine.ends else "",
+        stop_reason=stop,
+        failure=failure,
+    )
+
+
+def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
+    """How often each edge was taken, most frequent first; methods without states take none.
+
+    >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
+    >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
+    {'q4 → q0': 2}
+    """
+    taken = Counter(
+        f"{attempt.state} → {attempt.next_state}"
+        for trajectory in trajectories
+        for attempt in trajectory.attempts
+        if attempt.state and attempt.next_state
+    )
+    return dict(sorted(taken.items(), key=lambda item: (-item[1], item[0])))
