@@ -7,6 +7,8 @@ from safe_stepwise.methods.no_verification import NO_VERIFICATION
 from safe_stepwise.methods.react import REACT
 from safe_stepwise.methods.safe import SAFE
 from safe_stepwise.methods.self_verification import SELF_VERIFICATION
+from safe_stepwise.methods.sg_fsm import SG_FSM1, SG_FSM2
+from safe_stepwise.methods.sg_fsm_safe import SG_FSM_SAFE
 from safe_stepwise.methods.sp_cot import SP_COT
 
 METHODS: dict[str, Method] = {
@@ -16,8 +18,11 @@ METHODS: dict[str, Method] = {
         COT,
         SP_COT,
         REACT,
+        SG_FSM1,
+        SG_FSM2,
         NO_VERIFICATION,
         SELF_VERIFICATION,
+        SG_FSM_SAFE,
         SAFE,
     )
 }

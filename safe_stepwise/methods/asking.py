@@ -191,8 +191,9 @@ def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
 
 
 def _form(attempt: Attempt) -> str:
+    """How a reply was read; "" where nobody was asked, or for a verdict."""
     read = attempt.read
-    return str(read.get("form", "")) if isinstance(read, dict) and attempt.usage else ""
+    return str(read.get("form", "")) if isinstance(read, dict) and not attempt.feedback else ""
 
 
 def _end(forms: Sequence[str]) -> str:

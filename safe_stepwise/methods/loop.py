@@ -161,8 +161,12 @@ def is_unread(attempt: Attempt) -> bool:
 
 
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
-    """The attempts without the last call for an answer, which is no try at a step."""
-    return tuple(attempt for attempt in trajectory.attempts if attempt.state != FINAL_ANSWER)
+    """The attempts without the last call for an answer, which is no try at a step.
+
+    Nor are the moves of a machine, which all lead from state to state.
+    """
+    tries = (attempt for attempt in trajectory.attempts if not attempt.next_state)
+    return tuple(attempt for attempt in tries if attempt.state != FINAL_ANSWER)
 
 
 GENERATE = ("loop/generate", "loop/final_answer")

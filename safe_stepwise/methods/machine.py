@@ -13,7 +13,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.methods.reading import Reading
-from safe_stepwise.records import FAILED, Attempt, Passage, Step, Trajectory, Usage
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory, Usage
+from safe_stepwise.taxonomy import CORRECT
 
 M = TypeVar("M")
 """A machine's memory: frozen, so that whoever holds one knows what it will always say."""
@@ -59,8 +60,8 @@ class State(Generic[M]):
 class Machine(Generic[M]):
     """States by name, of which the first one starts, and how each end is called.
 
-    ``number``: the step that a memory is at, from 1. ``answer`` and ``steps``: what a memory at an
-    end comes to.
+    ``number``: the step that a memory is at, from 1. ``answer``: what a memory comes to
+    that ended with the stop reason ``answered``; ``steps``: those that it accepted.
     """
 
     states: Mapping[str, State[M]]
@@ -108,14 +109,15 @@ class _Run(Generic[M]):
             usage, reading = {here.player: reply.usage}, here.read(self.memory, reply.text)
             reading = replace(reading, text=reply.text)
         to, self.memory, retrieved = here.move(self.memory, reading)
+        said = reading.feedback
         if to not in here.edges:
             raise MachineError(f"{here.name} has no edge to {to}, only to {sorted(here.edges)}")
         self.attempts.append(
             Attempt(
                 max(1, self.machine.number(self.memory)),
                 reading.text,
-                reading.feedback,
-                accepted=reading.is_strict,
+                said,
+                accepted=reading.is_strict and (said is None or said.error_type == CORRECT),
                 usage=usage,
                 retrieved=retrieved,
                 state=here.name,
@@ -148,7 +150,7 @@ async def drive(
         method=method,
         steps=machine.steps(run.memory),
         attempts=tuple(run.attempts),
-        answer=machine.answer(run.memory) if run.at in machine.ends else "",
+        answer=machine.answer(run.memory) if stop == ANSWERED else "",
         stop_reason=stop,
         failure=failure,
     )

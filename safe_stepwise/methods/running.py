@@ -14,6 +14,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
+from safe_stepwise.methods.machine import transitions
 from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -96,6 +97,8 @@ class LoopStatistics:
     exhausted: int
     """Rounds that used up all retries without a try that passed."""
     stop_reasons: dict[str, int]
+    transitions: dict[str, int]
+    """Edges that machines took, ``q4 → q0``, most frequent first."""
 
 
 def statistics(
@@ -108,14 +111,13 @@ def statistics(
     ``max_retries`` is the loop's N, by which its rounds are told apart. ``roles`` are counted even
     where nobody played them.
     """
-    tries = [attempt for trajectory in trajectories for attempt in tries_at_steps(trajectory)]
+    tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
     others = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD)}
     faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
     calls = Counter[str](dict.fromkeys(roles, 0))
     tokens = {what: Counter[str](calls) for what in ("prompt", "cached", "computed", "completion")}
-    attempts = (attempt for trajectory in trajectories for attempt in trajectory.attempts)
-    for role, used in (spent for attempt in attempts for spent in attempt.usage.items()):
+    for role, used in (spent for attempt in tries for spent in attempt.usage.items()):
         calls[role] += 1
         tokens["prompt"][role] += used.prompt
         tokens["cached"][role] += used.cached
@@ -136,6 +138,7 @@ def statistics(
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not _passed(end) for end in ends),
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
+        transitions=transitions(trajectories),
     )
 
 

@@ -139,3 +139,31 @@ def test_sampling_as_the_paper_does_is_another_request() -> None:
     assert request_key(engine, greedy) != request_key(engine, paper)
     with pytest.raises(ValueError, match="sampling is greedy or paper"):
         run("direct", said(), sampling="hot")
+
+
+def test_samples_are_drawn_and_put_to_the_vote() -> None:
+    def reply(request: Request) -> str:
+        return [said("Vel"), "?", said("the Oru"), said("Oru"), said("oru")][request.sampling.seed]
+
+    found, asked = run("cot", reply, samples=5)
+    assert (found.answer, found.stop_reason) == ("the Oru", "answered")
+    assert [attempt.number for attempt in found.attempts] == [1, 2, 3, 4, 5]
+    assert [(r.sampling.temperature, r.sampling.seed) for r in asked] == [
+        (0.8, n) for n in range(5)
+    ]
+    assert len({r.messages for r in asked}) == 1
+    assert readability([found]) == {"first": 4, "revised": 0, "salvaged": 0, "never": 1}
+    assert run("cot", reply, samples=1)[1][0].sampling.temperature == 0
+
+
+def test_salvaging_lets_more_replies_vote() -> None:
+    def reply(request: Request) -> str:
+        return [said("Vel"), f"So: {said()}", f"So: {said()}"][request.sampling.seed]
+
+    found, _ = run("cot", reply, samples=3)
+    assert (found.answer, salvaged_answer(found)) == ("Vel", "Oru")
+
+
+def test_one_sample_at_least() -> None:
+    with pytest.raises(ValueError, match="samples has to be 1 or more"):
+        run("cot", said(), samples=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_it_searches_looks_up_and_finishes() -> None:
     assert 'Observation: "1 of 1: Ors Velt was born in Oru."' in told
     assert "died in Marn" not in asked[1].messages[1].content
     # Each prompt extends the last, but for what is asked now.
-    for one, other in zip(asked, asked[1:], strict=False):
+    for one, other in pairwise(asked):
         shared = one.messages[1].content.partition('Write "Thought')[0].rstrip()
         assert other.messages[1].content.startswith(shared)
 
