@@ -218,6 +218,7 @@ def test_the_sums_over_trajectories() -> None:
         unverified=1,
         exhausted=3,
         stop_reasons={"failed": 1, "max_steps": 1},
+        transitions={},
     )
     tries = [[a.text for a in tries] for tries in rounds(one, 2)]
     assert tries == [["a", "b", "c"], ["d"], ["e", "f", "g"]]
