@@ -81,16 +81,19 @@ def read_turn(text: str, doing: Doing) -> Reading:
     rest = text[first.end() :]
     further = _GOES_ON.search(rest)
     body = rest[: further.start()] if further else rest
-    argument, closing, behind = body.rpartition("]")
+    name = next(n for n in (SEARCH, LOOKUP, FINISH) if n.lower() == first[1].lower())
+    is_json = name == FINISH and doing.options.evidence
+    line, _, below = (body, "", "") if is_json else body.partition("\n")
+    argument, closing, behind = line.rpartition("]")
     if not closing:
         return Reading("unreadable", {}, "the action has no closing bracket")
-    name = next(n for n in (SEARCH, LOOKUP, FINISH) if n.lower() == first[1].lower())
     observed = [turn.observation for turn in doing.turns]
     if is_copied({"Action": f"{name}[{argument}]"}, [*observed, doing.question.question]):
         return Reading("unreadable", {}, "the action is one that was quoted to you")
     thought = reason(_THOUGHT.sub("", text[: first.start()]), True)
     said = {"action": name, "argument": argument.strip(), "thought": thought}
-    is_more = behind.strip("` \t\r\n*_.") or (further and rest[further.start() :].strip())
+    after = rest[further.start() :] if further else ""
+    is_more = f"{behind}{below}".strip("` \t\r\n*_.") or after.strip()
     return _argument_read(said, doing, "something stands behind the action" if is_more else "")
 
 
