@@ -18,17 +18,16 @@ The paper has no state that revises what q4 and q6 say: ``q4r`` and ``q6r`` are 
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.asking import (
-    Iterating,
     answer_fields,
     form_of,
     request_of,
     texts_of,
 )
 from safe_stepwise.methods.machine import UNASKED, Move, State
+from safe_stepwise.methods.memory import Memory, remarks
 from safe_stepwise.methods.reading import (
     FieldReader,
     Reading,
@@ -40,8 +39,8 @@ from safe_stepwise.methods.reading import (
     triple,
     words,
 )
-from safe_stepwise.methods.scene import AskedScene, Found
-from safe_stepwise.records import Feedback, Passage, Question
+from safe_stepwise.methods.scene import Found
+from safe_stepwise.records import Passage
 
 DECOMPOSE, SEARCH, TERMINATE, SUMMARIZE = "q0", "q2", "q4", "q6"
 REVISED_IN = {DECOMPOSE: "q1", SEARCH: "q3", TERMINATE: "q4r", SUMMARIZE: "q6r"}
@@ -65,60 +64,6 @@ PROMPTS = tuple(
 )
 SHOWN = 4_000
 """Characters of a reply that could not be read, as it is shown again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A question under way.
-
-    ``current`` is the question as it was last rewritten, ``entries`` how often q0 was asked;
-    ``rejected`` are the replies to the request at hand that could not be read, ``refused`` the one
-    that a redo shows. ``faults`` are finds, or first questions, that a verdict took back, with what
-    was said of each.
-    """
-
-    question: Question
-    options: Iterating
-    current: str
-    entries: int = 0
-    is_simple: bool = False
-    subquestion: str = ""
-    found: tuple[Found, ...] = ()
-    answer: str = ""
-    rejected: tuple[str, ...] = ()
-    why: str = ""
-    redone: int = 0
-    refused: str = ""
-    faults: tuple[tuple[str, Feedback], ...] = ()
-
-    @classmethod
-    def of(cls, question: Question, options: Iterating) -> "Memory":
-        """The memory at the start."""
-        return cls(question, options, question.question)
-
-    @property
-    def best(self) -> str:
-        """The answer, else what was found last."""
-        return self.answer or (self.found[-1].answer if self.found else "")
-
-    def scene(self, **more: Any) -> AskedScene:
-        """What a simulating player goes by."""
-        return AskedScene(
-            self.question,
-            self.options.evidence,
-            self.current,
-            self.subquestion,
-            self.found,
-            self.answer,
-            faults=tuple(said for _, said in self.faults),
-            **more,
-        )
-
-
-def remarks(said: Feedback) -> tuple[tuple[str, str], ...]:
-    """What is told of a verdict that took a find back."""
-    told = [("Fault", said.error_type), ("Why", said.diagnosis), ("Now", said.guidance)]
-    return tuple((name, text) for name, text in told if text.strip())
 
 
 def _faults(memory: Memory) -> list[tuple[str, tuple[tuple[str, str], ...]]]:

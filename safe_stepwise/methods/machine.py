@@ -6,8 +6,7 @@ driver does all else, and refuses an edge that its state does not declare: no re
 says, can take a machine where it was not meant to go.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -154,19 +153,3 @@ async def drive(
         stop_reason=stop,
         failure=failure,
     )
-
-
-def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """How often each edge was taken, most frequent first; methods without states take none.
-
-    >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
-    >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
-    {'q4 → q0': 2}
-    """
-    taken = Counter(
-        f"{attempt.state} → {attempt.next_state}"
-        for trajectory in trajectories
-        for attempt in trajectory.attempts
-        if attempt.state and attempt.next_state
-    )
-    return dict(sorted(taken.items(), key=lambda item: (-item[1], item[0])))

@@ -14,31 +14,16 @@ from safe_stepwise.methods.asking import (
     END,
     GENERATOR,
     UNREADABLE,
-    Prompting,
     answer_fields,
     attempt_of,
     request_of,
     texts_of,
     voted,
 )
+from safe_stepwise.methods.options import Prompting, Samples
 from safe_stepwise.methods.reading import read
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
-
-
-@dataclass(frozen=True, slots=True)
-class Samples(Prompting):
-    """``samples``: how many replies are put to the vote.
-
-    More than one are drawn as with ``sampling`` at ``paper``: greedy ones would all be alike.
-    """
-
-    samples: int = 1
-
-    def __post_init__(self) -> None:
-        super(Samples, self).__post_init__()
-        if self.samples < 1:
-            raise ValueError("samples has to be 1 or more")
 
 
 @dataclass

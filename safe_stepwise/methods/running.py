@@ -6,7 +6,7 @@ way are few enough for an engine's prefix cache to hold their passages.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
-from safe_stepwise.methods.machine import transitions
 from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -140,6 +139,22 @@ def statistics(
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
         transitions=transitions(trajectories),
     )
+
+
+def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
+    """How often each edge was taken, most frequent first; methods without states take none.
+
+    >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
+    >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
+    {'q4 → q0': 2}
+    """
+    taken = Counter(
+        f"{attempt.state} → {attempt.next_state}"
+        for trajectory in trajectories
+        for attempt in trajectory.attempts
+        if attempt.state and attempt.next_state
+    )
+    return dict(sorted(taken.items(), key=lambda item: (-item[1], item[0])))
 
 
 def rounds(

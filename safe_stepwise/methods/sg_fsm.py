@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.asking import GENERATOR, Iterating
+from safe_stepwise.methods.asking import GENERATOR
 from safe_stepwise.methods.hops import (
     DECOMPOSE,
     DECOMPOSING,
@@ -23,7 +23,6 @@ from safe_stepwise.methods.hops import (
     TERMINATE,
     WITHDRAWN,
     Asking,
-    Memory,
     after_decision,
     after_search,
     ask_searcher,
@@ -33,6 +32,8 @@ from safe_stepwise.methods.hops import (
     states_of,
 )
 from safe_stepwise.methods.machine import Machine, Move, State, drive
+from safe_stepwise.methods.memory import Memory
+from safe_stepwise.methods.options import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, Question, Trajectory
 

@@ -18,7 +18,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.methods.asking import GENERATOR, Iterating
+from safe_stepwise.methods.asking import GENERATOR
 from safe_stepwise.methods.hops import (
     DECOMPOSE,
     DECOMPOSING,
@@ -31,7 +31,6 @@ from safe_stepwise.methods.hops import (
     TERMINATE,
     WITHDRAWN,
     Asking,
-    Memory,
     after_decision,
     after_search,
     ask_searcher,
@@ -41,6 +40,8 @@ from safe_stepwise.methods.hops import (
     states_of,
 )
 from safe_stepwise.methods.machine import Machine, Move, State, drive
+from safe_stepwise.methods.memory import Memory
+from safe_stepwise.methods.options import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import RETRIEVED, Search, told

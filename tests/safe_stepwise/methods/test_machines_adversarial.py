@@ -25,8 +25,8 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, react, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.asking import readability, salvaged_answer
 from safe_stepwise.methods.base import options_type
-from safe_stepwise.methods.machine import transitions
 from safe_stepwise.methods.reading import flag, maybe_words, read, words
+from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory, Usage, canonical_json
 from tests.growth import growth
 from tests.safe_stepwise.methods.machines import ASKED as PLAIN

@@ -12,8 +12,8 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods.library import Library
-from safe_stepwise.methods.machine import transitions
 from safe_stepwise.methods.react import REACT, Turns
+from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory
 
 PASSAGES = (
