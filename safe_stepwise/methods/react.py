@@ -110,7 +110,7 @@ def _argument_read(said: dict[str, str], doing: Doing, why: str) -> Reading:
     passages = doing.question.passages
     fields = answer_fields(passages, True)
     del fields["explain"]
-    found = read(said["argument"], fields)
+    found = read(said["argument"], fields, [turn.observation for turn in doing.turns])
     form = form if found.is_strict else found.form
     return Reading(form, {**said, "argument": "", **found.value}, found.why or why)
 

@@ -16,7 +16,8 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.machine import MachineError
-from scripts import evaluate_stepwise
+from safe_stepwise.metric import answers_by_loop
+from scripts import evaluate_stepwise, view_traces
 from tests.safe_stepwise.methods.machines import BAD, SIMPLE, find, stop, summary, verdict
 
 PROMPTING = ("direct", "cot", "sp_cot", "react", "sg_fsm1", "sg_fsm2", "sg_fsm_safe")
@@ -147,6 +148,28 @@ def test_an_edge_that_is_not_declared_is_no_mistake_of_the_users(
     monkeypatch.setattr(type(state), "edges", frozenset(), raising=False)
     with pytest.raises(MachineError, match="q0 has no edge to q2"):
         evaluate(tmp_path, script(tmp_path), methods=("sg_fsm1",))
+
+
+def test_the_evaluation_sample_has_no_more_than_ten_passages(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^--passages all: .* give --split validation"):
+        evaluate_stepwise.main(
+            [f"--questions={tmp_path}", f"--output={tmp_path / 'out'}", "--method=direct",
+             f"--generator={script(tmp_path)}", "--passages=all"]
+        )  # fmt: skip
+
+
+def test_the_viewer_and_the_metric_take_them_as_they_are(tmp_path: Path) -> None:
+    spec = script(tmp_path)
+    evaluate(tmp_path, spec)
+    view_traces.main([str(tmp_path / "out")])
+    page = (tmp_path / "out" / "traces.html").read_text(encoding="utf-8")
+    assert all(METHODS[name].title in page for name in PROMPTING)
+    for name in PROMPTING:
+        found = answers_by_loop(
+            ["Which N1?"], [["Things have names."]], [["N1"]], method=name, generator=spec,
+            verifier=spec if name == "sg_fsm_safe" else None, cache=tmp_path / "others.sqlite",
+        )  # fmt: skip
+        assert found["exact_match"] == (name != "sp_cot")
 
 
 REAL = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA", "nowhere"))
