@@ -14,7 +14,8 @@ class Method(Protocol):
 
     A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what
     is not of a run's identity there has ``field(compare=False)``. One without gets `NoOptions`. An
-    option called ``search`` is given the search of a corpus, where there is one.
+    option called ``search`` is given the search of a corpus, where there is one. One that goes from
+    state to state has its `Machine` as ``machine``, for whoever draws it.
     """
 
     name: str

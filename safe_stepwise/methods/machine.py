@@ -69,6 +69,8 @@ class Machine(Generic[M]):
     number: Callable[[M], int]
     answer: Callable[[M], str]
     steps: Callable[[M], tuple[Step, ...]] = lambda _: ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What a state is called for a reader, where its name does not say it."""
 
     def __post_init__(self) -> None:
         known = {*self.states, *self.ends}

@@ -21,6 +21,7 @@ from safe_stepwise.methods.hops import (
     SUMMARIZE,
     SUMMARIZING,
     TERMINATE,
+    TITLES,
     WITHDRAWN,
     Asking,
     after_decision,
@@ -60,6 +61,7 @@ def _machine(states: Mapping[str, State[Memory]], end: str) -> Machine[Memory]:
         {end: ANSWERED, WITHDRAWN: WITHDREW},
         number=lambda memory: memory.entries,
         answer=lambda memory: memory.best,
+        titles=TITLES,
     )
 
 

@@ -29,6 +29,7 @@ from safe_stepwise.methods.hops import (
     SUMMARIZE,
     SUMMARIZING,
     TERMINATE,
+    TITLES,
     WITHDRAWN,
     Asking,
     after_decision,
@@ -285,6 +286,7 @@ MACHINE = Machine(
     {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: "withdrawn"},
     number=lambda memory: memory.entries,
     answer=lambda memory: memory.best,
+    titles={**TITLES, FIND: "Judge find", ANSWER: "Judge answer"},
     steps=lambda memory: () if _unwritten(_all_steps(memory)) else _all_steps(memory),
 )
 
@@ -298,6 +300,7 @@ class SgFsmSafe:
     roles: tuple[str, ...] = (GENERATOR, VERIFIER)
     prompts: tuple[str, ...] = (*PROMPTS, "loop/verify")
     options = Guarding
+    machine = MACHINE
 
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Guarding

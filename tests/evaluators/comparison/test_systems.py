@@ -113,9 +113,9 @@ def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
     assert [(s.answering, s.method, dict(s.options)["max_steps"]) for s in ordered] == [
         ("a", NO, 10), ("g", NO, 5), ("g", SAFE, 5), ("g", NO, 10),
     ]  # fmt: skip
-    mixed = in_order([System.of("direct", {"generator": "g"}, {}), limited(SAFE, 5, 1),
+    mixed = in_order([System.of("debate", {"generator": "g"}, {}), limited(SAFE, 5, 1),
                       limited(NO, 10, 1)])  # fmt: skip
-    assert [s.method for s in mixed] == [NO, SAFE, "direct"]
+    assert [s.method for s in mixed] == [NO, SAFE, "debate"]
 
 
 def under(found: System, **conditions: Any) -> System:

@@ -230,7 +230,7 @@ def test_a_failed_question_is_counted_and_all_of_them_are_an_error(
         ({"generator": "vlm:x"}, "generator: 'vlm:x' names no engine; did you mean vllm:x"),
         ({"verifier": None}, "the method safe needs a verifier"),
         ({"verifier": "nobody"}, "verifier: 'nobody' names no engine"),
-        ({"method": "Safe"}, "unknown method 'Safe': give one of no_verification"),
+        ({"method": "Safe"}, "unknown method 'Safe': give one of direct, cot"),
         ({"max_steps": 0}, "max_steps has to be 1 or more"),
         ({"max_steps": "ten"}, "max_steps is 'ten': give a whole number"),
         ({"on_exhausted": "stop"}, "accept or drop"),
