@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
-from safe_stepwise.methods.asking import readability
+from safe_stepwise.methods.asking import form_of, readability
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
 from safe_stepwise.methods.options import Iterating
 from safe_stepwise.methods.reading import Reading
@@ -242,6 +245,24 @@ def test_what_is_not_of_the_form_is_revised(role: str, reply: str) -> None:
     found = run("sg_fsm2", Script(**{role: [reply]}))
     assert found.stop_reason == "withdrawn"
     assert [a.read["form"] == "strict" for a in found.attempts[-3:]] == [False] * 3
+
+
+@pytest.mark.parametrize("evidence", [False, True])
+@pytest.mark.parametrize("name", ["direct", "cot", "sp_cot", "sg_fsm2"])
+def test_the_form_asked_for_fits_the_schema_of_its_prompt(name: str, evidence: bool) -> None:
+    facts = {"supporting_facts": [[1, 1]], "evidences": []} if evidence else {}
+    more = {"sentences": [1], "evidence": ["a", "b", "c"]} if evidence else {}
+    told = json.dumps({"answer": "Oru", "explain": "x", "reason": "x", **facts})
+    script = Script(
+        direct=[told], cot=[told], sp_cot=[told], summarize=[told], search=[find(**more)],
+        decompose=[compound()], terminate=[stop()],
+    )  # fmt: skip
+    found = run(name, script, evidence=evidence)
+    assert found.answer == "Oru"
+    schemas = {p.role: p.schema for p in map(prompts.load, METHODS[name].prompts)}
+    for role, (request, *_) in script.asked.items():
+        form = json.loads(form_of(request))
+        jsonschema.validate(form, json.loads(schemas[role].text))
 
 
 def test_with_evidence_finds_have_sentences_and_a_triple() -> None:
