@@ -86,7 +86,10 @@ class EvaluationEntry:
     def check(self) -> None:
         """Raise ``UserError`` if what it searches is not here."""
         if self.corpus is not None and not self.corpus.is_file():
-            raise UserError(f"{self.corpus} is not here: the passages that evidence is searched in")
+            raise UserError(
+                f"{self.corpus} is not here: the passages that evidence is searched in; make it "
+                "with python -m scripts.build_corpus"
+            )
 
     @property
     def settings(self) -> Iterator[Setting]:

@@ -111,7 +111,9 @@ def files(
 def _rows_of(config: str, of: Mapping[str, Sequence[StepRow]], seed: int) -> Sequence[StepRow]:
     """A split's rows of a config; where it has those of others, in the order of one draw."""
     if config == MISSING_PROMPT_COMPLETION:
-        return sorted(chain.from_iterable(of.values()), key=lambda row: rank(seed, row.id))
+        # A draw of its own: rows of `STEPS` are those that came first by the seed and their ids.
+        drawn = chain.from_iterable(of.values())
+        return sorted(drawn, key=lambda row: rank(seed, f"{config} {row.id}"))
     return of[STEPS if config == PROMPT_COMPLETION else config]
 
 

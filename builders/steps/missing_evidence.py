@@ -1,12 +1,12 @@
 """A fact whose passage is gone: the incomplete-evidence setting (SAFE v2, finding 5)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builders.steps.rows import StepRow
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.phrases import choice_for, phrase
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.wordings import missing, said, searched_for, word
 from safe_stepwise.language.mentions import first_mention
@@ -18,6 +18,7 @@ from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 INFORMATION_MISS = "Information Miss"
 _CITED = re.compile(r"\bPassage (\d+)")
+_WORDINGS_TRIED = 4
 
 
 def without_evidence(
@@ -26,10 +27,10 @@ def without_evidence(
     """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
 
     The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
-    honest one, which says what it can't find, and the guidance comes with a search query. Only a
-    fact whose value no other passage mentions counts: else the evidence is not missing.
-    Earlier steps keep what they say, with the numbers that passages have once one is gone. Behind
-    it stands its `_twin`, if there is one.
+    honest one, which says what it can't find, in one of the words in which an Information Miss is
+    put, and the guidance comes with a search query. Only a fact whose value no other passage
+    mentions counts: else the evidence is not missing. Earlier steps keep what they say, with the
+    numbers that passages have once one is gone. Behind it stands its `_twin`, if there is one.
     """
     plan, question = checker.plan, checker.question
     places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
@@ -39,23 +40,42 @@ def without_evidence(
     place = places[choice % len(places)]
     item = plan.items[place]
     assert item.passage is not None
-    what = missing(item, question.passages)
-    text = " ".join(f"None of the passages states {what}.".split())
-    step = Step(place + 1, text, "Attribution")
-    try:
-        format_step(step)
-    except StepError:
-        return []
-    feedback = Feedback(
-        MISSING_EVIDENCE,
-        word("diagnosis", "missing_evidence", text, unseen=checker.unseen, what=what),
-        word("guidance", "search", text, unseen=checker.unseen, what=what),
-        searched_for(item, question.passages),
-    )
     less, previous = _without(question, ideal[:place], item.passage)
-    row = StepRow(less, previous, step, feedback, INJECTED, teacher)
-    twin = _twin(checker, ideal[:place], row, seed)
-    return [row, twin] if twin else [row]
+    first: list[StepRow] = []
+    for step in _denials(checker, item, place, seed):
+        feedback = _lacking(checker, item, step.text)
+        row = StepRow(less, previous, step, feedback, INJECTED, teacher)
+        if twin := _twin(checker, ideal[:place], row, seed):
+            return [row, twin]
+        first = first or [row]
+    return first
+
+
+def _denials(checker: Checker, item: Item, place: int, seed: int) -> Iterator[Step]:
+    """Steps that say, each in other words, that the passages do not state an item."""
+    what = missing(item, checker.question.passages)
+    for attempt in range(_WORDINGS_TRIED):
+        drawn = f"{seed} {checker.question.id} missing evidence {attempt}"
+        # Without a passage to name: of one of those at hand it would be true wherever the fact is.
+        text = phrase("denial", drawn, unseen=checker.unseen, what=what, k=place or None)
+        step = Step(place + 1, " ".join(text.split()), "Attribution")
+        try:
+            format_step(step)
+        except StepError:
+            continue
+        yield step
+
+
+def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
+    """What is said of a step that rightly denies an item."""
+    passages, unseen = checker.question.passages, checker.unseen
+    what = missing(item, passages)
+    return Feedback(
+        MISSING_EVIDENCE,
+        word("diagnosis", "missing_evidence", text, unseen=unseen, what=what),
+        word("guidance", "search", text, unseen=unseen, what=what),
+        searched_for(item, passages),
+    )
 
 
 def _twin(checker: Checker, ideal: Sequence[Step], row: StepRow, seed: int) -> StepRow | None:
