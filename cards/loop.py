@@ -11,7 +11,8 @@ from typing import Any
 
 from cards.pages import line
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.store.names import EVAL, TEST, VERIFIED
 
 Record = Mapping[str, Any]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.records import (
@@ -157,7 +158,7 @@ def read_questions(folder: Path) -> Iterator[QuestionRecord]:
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
     """What the trajectories of one setting came to; ``roles`` are counted even if not asked."""
-    retries = outcomes[0].options.get("max_retries", 0)
+    retries = retries_of(outcomes[0].options)
     return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 

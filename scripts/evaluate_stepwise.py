@@ -18,8 +18,7 @@ from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.generator import FEEDBACK_FORMS
-from safe_stepwise.methods.loop import DEFAULT
+from safe_stepwise.methods.limits import DEFAULT, FEEDBACK_FORMS
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener

@@ -25,7 +25,8 @@ from typing import Any
 
 from evaluators.comparison.tables import EVERY
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
 LETTERS = {"max_steps": "K", "max_retries": "N"}

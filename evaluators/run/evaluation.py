@@ -24,8 +24,9 @@ from evaluators.outcomes import (
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, check, requests
-from safe_stepwise.methods.base import Method, option_values, prompts_digest
+from safe_stepwise.methods.base import Method, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import AT_ONCE, answering, run_questions
 from safe_stepwise.metric.judge import Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity

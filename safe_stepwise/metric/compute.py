@@ -22,7 +22,9 @@ from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Case, Judge, Verdict, count
@@ -123,9 +125,9 @@ def answers_by_loop(
 
     ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those
     are asked whose role the method has; ``players`` names those of other roles. ``max_steps``,
-    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `loop.Limits`, ``options`` those
-    of other methods; the other options are those of `answers_given`, ``benchmark`` being
-    ``hotpotqa`` if not said.
+    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `limits.Limits`, ``options`` its
+    others, and those of other methods. ``examples`` go to the verifier, too. The other options are
+    those of `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
 
     Beside what `answers_given` returns: ``calls_per_question`` of all roles,
     ``steps_per_question`` accepted, ``error_types`` and ``error_positions`` (tries by label, and by
@@ -331,7 +333,7 @@ def _loop_report(
         (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
-    found = statistics(trajectories, getattr(options, "max_retries", 0), (GENERATOR, VERIFIER))
+    found = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),
