@@ -36,6 +36,8 @@ Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
 DROP_GOLD, CORPUS = "drop_gold", "corpus"
 """Conditions: a gold passage is taken away; which passages are searched."""
+JUDGED = ("judge_without_question", "judge_examples")
+"""Conditions: the judge goes by the answers alone; what examples it is shown."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")
@@ -112,7 +114,7 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> conditions_of({"drop_gold": True, "corpus": {"name": "pages.jsonl", "sha256": 8 * "01ab"}})
     {'drop_gold': True, 'corpus': 'pages.jsonl@01ab01ab01ab'}
     """
-    found: dict[str, Any] = {DROP_GOLD: True} if settings.get(DROP_GOLD) else {}
+    found = {name: settings[name] for name in (DROP_GOLD, *JUDGED) if settings.get(name)}
     if corpus := settings.get(CORPUS):
         found[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
     return found

@@ -76,5 +76,4 @@ class _Shown(_ByRole):
         if "none" in named and len(named) > 1:
             raise argparse.ArgumentError(self, "none goes with no other")
         roles = self._roles if "all" in named else [role for role in named if role != "none"]
-        found = Allowance.of(examples=prompts.examples(roles))
-        setattr(space, self.dest, replace(known, examples=found.examples))
+        setattr(space, self.dest, known.showing(prompts.examples(roles)))

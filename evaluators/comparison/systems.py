@@ -161,8 +161,13 @@ def differing(systems: Iterable[System]) -> set[str]:
 
 
 def _differing_options(systems: Sequence[System]) -> set[str]:
+    """Of one method, to have none of a name is to differ from who has one; another has its own."""
     known = values_by_name(option for system in systems for option in system.options)
-    return {name for name, values in known.items() if len(values) > 1}
+    methods = {system.method: set[str]() for system in systems}
+    for system in systems:
+        methods[system.method].update(name for name, _ in system.options)
+    lacking = {n for s in systems for n in methods[s.method] if n not in dict(s.options)}
+    return lacking | {name for name, values in known.items() if len(values) > 1}
 
 
 def _differing_conditions(systems: Sequence[System]) -> set[str]:

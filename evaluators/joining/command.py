@@ -11,7 +11,7 @@ from evaluators.comparison.published import chosen
 from evaluators.comparison.systems import System, names, values_by_name
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import JUDGED, Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
@@ -32,7 +32,8 @@ from safe_stepwise.store.tables import table
 OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
 MAY_DIFFER = frozenset(
     ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "questions",
-     "questions_sha256", "seed", "skipped", "source", "source_sha256", "split", "conditions")
+     "questions_sha256", "seed", "skipped", "source", "source_sha256", "split", "conditions",
+     "as_published", *JUDGED)
 )  # fmt: skip
 """Settings that make no difference between two runs of the same questions, or are told anyway."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from evaluators.outcomes import (
     CORPUS,
     DROP_GOLD,
+    JUDGED,
     NO_LINE,
     Outcome,
     conditions_of,
@@ -117,9 +118,18 @@ class Evaluation:
         return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named}
 
     @property
+    def judging(self) -> dict[str, Any]:
+        """How the judge is asked, for the record, as far as it is not our way."""
+        if self.judge is None:
+            return {}
+        shown = self.judge.client.allowance.plain.get("examples")
+        said = (not self.judge.sees_question, shown)
+        return {name: value for name, value in zip(JUDGED, said, strict=True) if value}
+
+    @property
     def conditions(self) -> dict[str, Any]:
         """What sets all its systems apart from those of other evaluations."""
-        return conditions_of(self.evidence)
+        return conditions_of({**self.evidence, **self.judging})
 
     @property
     def clients(self) -> list[Client]:

@@ -42,6 +42,10 @@ class Allowance:
             None if examples is None else tuple(sorted(examples.items())),
         )
 
+    def showing(self, examples: Mapping[str, str]) -> Allowance:
+        """The same with these examples, by role, and no others."""
+        return replace(self, examples=tuple(sorted(examples.items())))
+
     def __bool__(self) -> bool:
         return bool(self.max_tokens or self.effort or self.examples)
 

@@ -69,6 +69,8 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
+    Unless it ``sees_question`` it goes by the answers alone (SAFE v1, Figure 14).
+
     An answer is judged ``repeats`` times; the outcome that most replies have counts, and where two
     have as many it is ``unscored``.
     """
@@ -76,6 +78,7 @@ class Judge:
     client: Client
     skip_exact: bool = False
     repeats: int = 1
+    sees_question: bool = True
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -92,7 +95,7 @@ class Judge:
             return Verdict("incorrect", "No answer was given.")
         if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
-        asked = judge_request(case)
+        asked = judge_request(case if self.sees_question else replace(case, question=""))
         greedy = asked.sampling
         seeds = range(greedy.seed, greedy.seed + self.repeats)
         requests = [replace(asked, sampling=replace(greedy, seed=seed)) for seed in seeds]
