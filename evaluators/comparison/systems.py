@@ -118,12 +118,9 @@ class System:
         'drop_gold'
         """
         wanted = set(names)
-        known = [(LETTERS.get(n, n), value) for n, value in self.options if n in wanted]
-        said = [f"{name}={value}" for name, value in known]
-        for name, value in self.conditions:
-            if name in wanted:
-                said.append(condition_text(name, value))
-        return ", ".join(said)
+        known = [(LETTERS.get(name, name), value) for name, value in self.options if name in wanted]
+        known += [(name, value) for name, value in self.conditions if name in wanted]
+        return ", ".join(condition_text(name, value) for name, value in known)
 
     def as_json(self) -> dict[str, Any]:
         """The system for a record."""
@@ -136,7 +133,7 @@ class System:
 
 
 def condition_text(name: str, value: Any) -> str:
-    """A condition in words.
+    """A condition or an option in words.
 
     >>> condition_text("corpus", "pages.jsonl@0123"), condition_text("drop_gold", True)
     ('corpus=pages.jsonl@0123', 'drop_gold')

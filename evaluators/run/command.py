@@ -133,7 +133,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *(known.get(name, "-") for name in told),
+                *("yes" if known.get(name) is True else known.get(name, "-") for name in told),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],

@@ -69,7 +69,7 @@ def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
     assert found.players == (("a", "c"), ("z", "b"))
     assert found.answering == "c"
     assert names([found]) == {found: "new"}
-    assert common_options([found]) == 'b=True, y=[1,{"x":null}]'
+    assert common_options([found]) == 'b, y=[1,{"x":null}]'
     assert in_order([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
     assert len(pairs([found, system(NO, "c")])) == 1
 
