@@ -18,6 +18,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.methods.running import LoopStatistics, statistics
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -35,9 +36,8 @@ from safe_stepwise.store.shapes import shaped
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
 DROP_GOLD, CORPUS = "drop_gold", "corpus"
-"""Conditions: a gold passage is taken away; which passages are searched."""
-JUDGED = ("judge_without_question", "judge_examples")
-"""Conditions: the judge goes by the answers alone; what examples it is shown."""
+"""Conditions: a gold passage is taken away; which passages are searched. So are those of the judge
+(`JUDGED`)."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")

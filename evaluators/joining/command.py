@@ -11,9 +11,10 @@ from evaluators.comparison.published import chosen
 from evaluators.comparison.systems import System, names, values_by_name
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
-from evaluators.outcomes import JUDGED, Outcome
+from evaluators.outcomes import Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines

@@ -16,7 +16,6 @@ from typing import Any
 from evaluators.outcomes import (
     CORPUS,
     DROP_GOLD,
-    JUDGED,
     NO_LINE,
     Outcome,
     conditions_of,
@@ -29,7 +28,7 @@ from safe_stepwise.methods.base import Method, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import AT_ONCE, answering, run_questions
-from safe_stepwise.metric.judge import Case, Judge, Verdict
+from safe_stepwise.metric.judge import JUDGED, Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of

@@ -28,6 +28,9 @@ PROMPT = prompts.load("judge/equivalence")
 SHOWN_CHARACTERS = 1_000
 """Of an answer, which may be endless."""
 
+JUDGED = ("judge_without_question", "judge_examples")
+"""How records call what is not our way to ask it: by the answers alone; with which examples."""
+
 Outcome = Literal["correct", "incorrect", "unscored"]
 
 
