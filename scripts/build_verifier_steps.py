@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
     model = add_teacher_options(parser)
-    add_role_options(model, [prompt.role for prompt in (TRAJECTORY, INJECT, REWRITE)])
+    add_role_options(model, [p.role for p in (TRAJECTORY, INJECT, REWRITE)], [INJECT.role])
     reworded = (
         "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
     )

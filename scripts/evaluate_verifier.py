@@ -119,7 +119,7 @@ def _parser() -> Parser:
     add("--incomplete-evidence", action="store_true", help=lacking)
     add("--limit", **COUNT, help="the first N rows (default: all)")
     add_model_options(parser, IN_FLIGHT)
-    add_role_options(parser, [ROLE])
+    add_role_options(parser, [ROLE], [ROLE])
     add("--seed", **SEED, help="of the bootstrap (default 0)")
     return parser
 

@@ -25,10 +25,9 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import words_of
+from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import (
-    DEFAULT,
     MALFORMED,
-    Limits,
     read_reply,
     run_question,
     tries_at_steps,

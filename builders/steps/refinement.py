@@ -27,7 +27,7 @@ from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
-from safe_stepwise.methods.loop import Limits
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import FAILED, Feedback
 from safe_stepwise.store import locks

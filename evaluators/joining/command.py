@@ -14,6 +14,7 @@ from evaluators.joining.runs import Run, read_run
 from evaluators.outcomes import Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
@@ -32,7 +33,8 @@ from safe_stepwise.store.tables import table
 OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
 MAY_DIFFER = frozenset(
     ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "questions",
-     "questions_sha256", "seed", "skipped", "source", "source_sha256", "split", "conditions")
+     "questions_sha256", "seed", "skipped", "source", "source_sha256", "split", "conditions",
+     "as_published", *JUDGED)
 )  # fmt: skip
 """Settings that make no difference between two runs of the same questions, or are told anyway."""
 

@@ -13,7 +13,8 @@ from typing import Any
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
+from safe_stepwise.methods.limits import DEFAULT
+from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -105,8 +106,8 @@ def statistics(
 ) -> LoopStatistics:
     """The statistics of trajectories of one method.
 
-    ``max_retries`` is the loop's N, by which its rounds are told apart. ``roles`` are counted even
-    where nobody played them.
+    ``max_retries`` is the loop's N (`limits.retries_of`), by which its rounds are told apart.
+    ``roles`` are counted even where nobody played them.
     """
     tries = [attempt for trajectory in trajectories for attempt in tries_at_steps(trajectory)]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)

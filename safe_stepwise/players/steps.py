@@ -101,12 +101,12 @@ def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feed
 def _generate(request: Request, error_rate: float, chance: Random) -> Step:
     scene = _scene(request)
     writer = _Writer(scene.question, scene.previous, chance)
+    if scene.feedback is not None:
+        error_rate = min(error_rate, DEAF)
     if request.role == generator.FINAL_ROLE:
         place = len(writer.items)
-    elif scene.feedback is None:
-        place = writer.believed
     else:
-        error_rate, place = min(error_rate, DEAF), writer.missing
+        place = writer.believed if scene.feedback is None else writer.missing
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 

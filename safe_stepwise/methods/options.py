@@ -1,0 +1,32 @@
+"""A method's options: a dataclass of plain values with defaults, and what of it is told."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+AS_PUBLISHED = "as published"
+"""Key of an option's metadata: the papers' value, where that is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """Of a method that has none."""
+
+
+def option_values(options: Any) -> dict[str, Any]:
+    """The options that are part of a run's identity, as JSON values by name.
+
+    >>> option_values(NoOptions())
+    {}
+    """
+    found = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    ours = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
+    return {n: value for n, value in found.items() if n not in ours or value != ours[n]}
+
+
+def published_values(kind: type[Any]) -> dict[str, Any]:
+    """What the papers choose, by the names of a method's options, where that is not ours.
+
+    >>> published_values(NoOptions)
+    {}
+    """
+    return {f.name: f.metadata[AS_PUBLISHED] for f in fields(kind) if AS_PUBLISHED in f.metadata}
