@@ -7,6 +7,7 @@ place that it keeps when it is accepted.
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from safe_stepwise.engines.base import Message, Request, Schema
 from safe_stepwise.feedback import feedback_schema
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import format_step
-from safe_stepwise.taxonomy import STEP_KINDS, TAXONOMY, check_order, labels
+from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, labels
 
 ROLE = "verify"
 _PROMPT = "loop/verify"
@@ -62,12 +63,12 @@ def verifier_request(
 @functools.cache
 def instructions(incomplete_evidence: bool = False) -> str:
     """The system turn: the verifier's role, the order of checks, what each label means."""
-    parts = [prompts.load(_PROMPT).system, "", "Order of checks:"]
-    for kind in STEP_KINDS:
-        parts.append(f"- {kind}: {', '.join(check_order(kind, incomplete_evidence))}")
-    parts += ["", "Labels:"]
+    parts = [prompts.load(_PROMPT).system, "", "Labels, in the order of checks:"]
     allowed = labels(incomplete_evidence)
-    parts += [f"- {entry.name}: {entry.definition}" for entry in TAXONOMY if entry.name in allowed]
+    told = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
+    for kinds, entries in itertools.groupby(told, key=lambda entry: entry.step_kinds):
+        parts.append(f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:")
+        parts += [f"- {entry.name}: {entry.definition}" for entry in entries]
     parts.append("")
     if incomplete_evidence:
         parts.append(
