@@ -156,6 +156,11 @@ def test_runs_that_differ_in_one_choice_stay_apart_and_are_called_otherwise(
     systems = [system_of(tmp_path / name) for name in VARIANTS]
     assert len(set(systems)) == len(VARIANTS)
     assert len({*names(systems).values()}) == len(VARIANTS)
+    tokens = {
+        name: results(tmp_path / name)["runs"][0]["all"]["prompt_tokens"]["verifier"]
+        for name in ("ours", "examples", "judge_examples")
+    }
+    assert tokens["examples"] > 1.3 * tokens["ours"] == 1.3 * tokens["judge_examples"]
     for other in systems[1:]:
         one, two = names([systems[0], other]).values()
         assert (one, two) == ("SAFE", two)
