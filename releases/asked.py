@@ -105,7 +105,8 @@ def _key(setting: Setting, adapter: str) -> object:
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
     named = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
-    return setting.method, named, canonical_json(option_values(options)), setting.evidence
+    how = canonical_json(option_values(options)), setting.evidence, setting.examples
+    return setting.method, named, *how
 
 
 def _question(setting: Setting, known: Mapping[str, Any]) -> One:

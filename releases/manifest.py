@@ -36,6 +36,8 @@ from safe_stepwise.store.names import (
 
 OWN_PARTS = ("datasets", REFINEMENT, "verifier_steps", "audits", "space", "adapter", "evaluation")
 """What a release is made of, in this order; its blocks come behind them."""
+SHOWN = ("extract", "path", "inject")
+"""Roles of builds that may be shown examples."""
 OWN_SET = "verifier_steps"
 """The part that makes the release's own verifier set; a block makes one under its own name."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -155,11 +157,14 @@ class Manifest:
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, int] | None = None
     reasoning_effort: Mapping[str, Effort] | None = None
+    examples: tuple[str, ...] = ()
+    """Roles of the builds that are shown some, of `SHOWN`; evaluations have their own."""
 
     @property
     def allowance(self) -> Allowance:
         """What the roles that are named have beside what their prompts say."""
-        return Allowance.of(self.max_tokens, self.reasoning_effort)
+        examples = prompts.examples(self.examples) if self.examples else None
+        return Allowance.of(self.max_tokens, self.reasoning_effort, examples)
 
     @property
     def sets(self) -> dict[str, StepsEntry]:
@@ -346,7 +351,7 @@ def _audits(
 
 
 def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is allowed to some roles; raises ``UserError`` for another role, number or effort."""
+    """What some roles are given; raises ``UserError`` for another role, number or effort."""
     names = ("max_tokens", "reasoning_effort")
     found = {name: values[name] for name in names if name in values}
     for name, by_role in found.items():
@@ -356,4 +361,5 @@ def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
                 one_of(str(said), EFFORTS, f"{name}.{role}:")
             elif type(said) is not int or said < 1:
                 raise UserError(f"{name}.{role}: has to be a whole number from 1 on")
-    return found
+    shown = [one_of(str(role), SHOWN, "examples:") for role in values.get("examples", ())]
+    return {**found, "examples": tuple(shown)}

@@ -71,6 +71,8 @@ def evaluated(options: Options) -> str:
     steps |= {"split": options.split, "limit": options.limit, "prompt_sha256": prompts}
     sent = map(options.allowance.applied, asked.values())
     steps["max_tokens"] = max(request.sampling.max_tokens for request in sent)
+    if shown := options.allowance.plain.get("examples"):
+        steps["examples"] = shown
     how = (options.in_flight, asking.TRIES, options.allowance)
     with (
         exclusive(options.output, owned=OWNED),

@@ -173,6 +173,7 @@ def _what(found: Mapping[str, Any]) -> str:
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
         f"{_TWELVE if steps.get('incomplete_evidence') else ''}"
         f"A reply could have {steps['max_tokens']:,} tokens."
+        + (f" Shown were worked examples ({steps['examples']})." if "examples" in steps else "")
     )
 
 

@@ -49,10 +49,10 @@ class Told(Stepper):
 
     @property
     def kinds(self) -> dict[str, list[tuple[str, str]]]:
-        starts = {"verify": "You are a verifier", "judge": "You mark", "generate": "You answer"}
+        files = {"verify": "loop/verify", "judge": "judge/equivalence", "generate": "loop/generate"}
         return {
-            name: [one for one in self.asked if one[0].startswith(start)]
-            for name, start in starts.items()
+            role: [one for one in self.asked if one[0].startswith(prompts.load(file).system)]
+            for role, file in files.items()
         }
 
 
@@ -156,6 +156,11 @@ def test_runs_that_differ_in_one_choice_stay_apart_and_are_called_otherwise(
     systems = [system_of(tmp_path / name) for name in VARIANTS]
     assert len(set(systems)) == len(VARIANTS)
     assert len({*names(systems).values()}) == len(VARIANTS)
+    tokens = {
+        name: results(tmp_path / name)["runs"][0]["all"]["prompt_tokens"]["verifier"]
+        for name in ("ours", "examples", "judge_examples")
+    }
+    assert tokens["examples"] > 1.3 * tokens["ours"] == 1.3 * tokens["judge_examples"]
     for other in systems[1:]:
         one, two = names([systems[0], other]).values()
         assert (one, two) == ("SAFE", two)

@@ -369,6 +369,9 @@ def test_the_papers_are_covered() -> None:
     assert set(sets) == {"unverifiable", "weaker-teacher"}
     assert (sets["unverifiable"].rows, sets["unverifiable"].unverifiable) == (5_300, True)
     assert "gpt-oss-20b" in sets["weaker-teacher"].teacher
+    followed = blocks["as-published"].evaluation
+    assert followed is not None
+    assert followed.as_published
     for name, searched in (("missing-evidence", True), ("missing-evidence-unsearched", False)):
         evaluation = blocks[name].evaluation
         assert evaluation is not None
@@ -389,6 +392,10 @@ def test_the_papers_are_covered() -> None:
         ("drop_gold: true", "drop_gold: 1", r"drop_gold: has to be of type bool"),
         ("drop_gold: true", "corpus: 3", r"forms\.evaluation\.corpus: has to be of type str"),
         ("drop_gold: true", "on_exhausted: stop", r"on_exhausted is accept or drop"),
+        ("drop_gold: true", "tries_total: 1", r"tries_total: has to be of type bool"),
+        ("drop_gold: true", "examples: generate", r"evaluation\.examples: 'generate' is not known"),
+        ("drop_gold: true", "judge_without_question: true", r"without_question: there is no judge"),
+        ("drop_gold: true", "max_retries: 0\n      as_published: true", r"max_retries counts trie"),
         ("methods: safe", "methods: sage", r"sweep\.evaluation\.methods 'sage'"),
         ('["symbolic:error_rate=0.3", "symb', '[3, "symb', r"generator: has to be of type str"),
         ("error_rate=0.5,seed=2", "error_rate=0.3", r"generator: name at least one, and each once"),

@@ -18,6 +18,7 @@ import pytest
 from builders.steps import published
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
+from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
@@ -143,6 +144,25 @@ def test_replies_may_be_cut_and_it_is_said(
         main(arguments(built, tmp_path / "out", server.spec, limit="3", **{"max-tokens": "77"}))
     assert set(sent) == {77}
     assert read(tmp_path / "out")["steps"]["max_tokens"] == 77
+
+
+def test_examples_may_be_shown_and_it_is_said(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    sent: list[str] = []
+
+    def reply(body: Mapping[str, Any]) -> str:
+        sent.append(body["messages"][0]["content"])
+        return oracle(gold)(body)
+
+    with MockServer(reply) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="3", examples="verify"))
+    assert sent
+    assert all(system.endswith(prompts.examples(["verify"])["verify"]) for system in sent)
+    said = read(tmp_path / "out")["steps"]["examples"]
+    assert said.startswith("verify ")
+    text = (tmp_path / "out" / "verifier_quality.md").read_text(encoding="utf-8")
+    assert f"Shown were worked examples ({said})" in text
 
 
 def hard(body: Mapping[str, Any]) -> bool:

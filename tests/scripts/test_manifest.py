@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from releases.evaluations import EvaluationEntry
 from releases.manifest import read_manifest
+from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Effort
 from safe_stepwise.errors import UserError
@@ -154,6 +157,50 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
     assert asked == [path, path, inject]
+
+
+def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest.write_text(MANIFEST + "examples: [extract, inject]\n", encoding="utf-8")
+    read = read_manifest(manifest, KNOWN)
+    asked: list[Allowance] = []
+
+    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
+        asked.append(allowance)
+        return AnnotationsTeacher
+
+    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
+    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    extract, inject = prompts.examples(["extract"]), prompts.examples(["inject"])
+    assert [dict(one.examples or ()) for one in asked] == [extract, extract, inject]
+    assert set(extract) == {"extract", "glean"}
+    entry = EvaluationEntry(("symbolic",), ("symbolic",), ("safe",))
+    assert entry.allowed(read.allowance) == Allowance()
+    shown = replace(entry, examples=("judge",)).allowed(read.allowance)
+    assert dict(shown.examples or ()) == prompts.examples(["judge"])
+    for said in ("[verify]", "[nobody]"):
+        manifest.write_text(f"{MANIFEST}examples: {said}\n", encoding="utf-8")
+        with pytest.raises(UserError, match=r"examples: '.*' is not known"):
+            read_manifest(manifest, KNOWN)
+
+
+def test_an_evaluation_may_follow_the_papers() -> None:
+    ours = EvaluationEntry(("g",), ("v",), ("safe",), judge="j")
+    (setting,) = ours.settings
+    assert (setting.options, setting.examples) == ((), ())
+    theirs = replace(ours, as_published=True, last_rejected=(False,))
+    (followed,) = theirs.settings
+    assert dict(followed.options) == {
+        "tries_total": True,
+        "accepted_diagnosis": True,
+        "last_rejected": False,
+        "answer_when_told": True,
+    }
+    assert followed.examples == ("verify", "judge")
+    (none,) = replace(theirs, examples=()).settings
+    assert none.examples == ()
 
 
 @pytest.mark.parametrize(
