@@ -41,23 +41,41 @@ def without_evidence(
     item = plan.items[place]
     assert item.passage is not None
     less, previous = _without(question, ideal[:place], item.passage)
+    instead = _instead(question, ideal[:place], previous, seed)
     first: list[StepRow] = []
-    for step in _denials(checker, item, place, seed):
-        feedback = _lacking(checker, item, step.text)
-        row = StepRow(less, previous, step, feedback, INJECTED, teacher)
-        if twin := _twin(checker, ideal[:place], row, seed):
+    for step in _denials(checker, item, place, seed, is_cited=instead is not None):
+        (said,) = _without(question, [step], instead)[1]
+        feedback = _lacking(checker, item, said.text)
+        row = StepRow(less, previous, said, feedback, INJECTED, teacher)
+        if twin := _twin(checker, ideal[:place], step, instead, row):
             return [row, twin]
         first = first or [row]
     return first
 
 
-def _denials(checker: Checker, item: Item, place: int, seed: int) -> Iterator[Step]:
-    """Steps that say, each in other words, that the passages do not state an item."""
-    what = missing(item, checker.question.passages)
+def _instead(
+    question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int
+) -> int | None:
+    """The distractor that is gone where the fact is there; None where there is none.
+
+    One by which earlier steps keep the numbers that they cite in ``previous``, if there is one.
+    """
+    cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
+    free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
+    alike = [n for n in free if _without(question, ideal, n)[1] == tuple(previous)]
+    drawn = alike or free
+    return drawn[choice_for(str(seed), question.id, "twin") % len(drawn)] if drawn else None
+
+
+def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool) -> Iterator[Step]:
+    """Steps that say, each in other words, that the passages do not state an item.
+
+    They may name its passage alone, in whose place another stands for who lacks it.
+    """
+    what, n = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         drawn = f"{seed} {checker.question.id} missing evidence {attempt}"
-        # Without a passage to name: of one of those at hand it would be true wherever the fact is.
-        text = phrase("denial", drawn, unseen=checker.unseen, what=what, k=place or None)
+        text = phrase("denial", drawn, unseen=checker.unseen, what=what, n=n, k=place or None)
         step = Step(place + 1, " ".join(text.split()), "Attribution")
         try:
             format_step(step)
@@ -78,25 +96,21 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     )
 
 
-def _twin(checker: Checker, ideal: Sequence[Step], row: StepRow, seed: int) -> StepRow | None:
+def _twin(
+    checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow
+) -> StepRow | None:
     """The same step where what it denies is there, so that its label is Information Miss.
 
-    As many passages are left as of the row, where a distractor can go instead: one by which earlier
-    steps keep the numbers that they cite there, if there is one. None where the checker, who sees
-    all passages, finds something else.
+    As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the
+    row's with the numbers of all passages, which the checker sees; None where that finds something
+    else.
     """
-    question = checker.question
-    found = checker.check(ideal, row.step)
+    found, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if found is None or found.error_type != INFORMATION_MISS:
         return None
-    cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
-    free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
-    alike = [n for n in free if _without(question, ideal, n)[1] == row.previous]
-    choice, shown, previous = choice_for(str(seed), question.id, "twin"), question, tuple(ideal)
-    if drawn := alike or free:
-        gone = drawn[choice % len(drawn)]
-        shown, previous = _without(question, ideal, gone)
-        said = (_renumbered(text, gone) for text in (found.diagnosis, found.guidance))
+    if instead is not None:
+        shown, previous = _without(shown, ideal, instead)
+        said = (_renumbered(text, instead) for text in (found.diagnosis, found.guidance))
         found = Feedback(INFORMATION_MISS, *said)
     return StepRow(shown, previous, row.step, found, INJECTED, row.teacher, twin=True)
 
@@ -122,9 +136,11 @@ def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
 
 
 def _without(
-    question: Question, steps: Iterable[Step], gone: int
+    question: Question, steps: Iterable[Step], gone: int | None
 ) -> tuple[Question, tuple[Step, ...]]:
     """A question without one of its passages, and steps with the numbers that are left."""
+    if gone is None:
+        return question, tuple(steps)
     left = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
     told = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
     return replace(question, passages=left), told

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from builders.corpus import passages
 from builders.corpus.recall import taken_away
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
@@ -160,6 +161,34 @@ def test_a_mistake_is_one_line(tmp_path: Path, options: dict[str, str], message:
     assert not output.exists()
     with pytest.raises(UserError, match="--split is given 2 times, --input 3 times"):
         built(output, "--input=x", "--input=y", "--split=train")
+
+
+def test_an_input_is_not_written_over(tmp_path: Path) -> None:
+    rows = own_rows(tmp_path)
+    before = rows.read_bytes()
+    with pytest.raises(UserError, match="is one of the inputs"):
+        built(tmp_path / "x" / ".." / "rows.jsonl", input=str(rows))
+    assert rows.read_bytes() == before
+
+
+def test_a_run_that_is_stopped_while_it_measures_leaves_no_record_of_another_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "corpus.jsonl"
+    built(output, "--recall-of=0")
+    first = output.read_bytes(), record(output)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passages, "recall", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            built(output, input="rows=5,seed=5")
+    assert len(lines(output)) == len(pages(synthetic("train", "rows=5,seed=5")))
+    assert not output.with_name("corpus.statistics.json").exists()
+    built(output, "--recall-of=0")
+    assert (output.read_bytes(), record(output)) == first
 
 
 def test_the_bar_says_what_was_read(
