@@ -29,6 +29,7 @@ from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.loop import Limits
 from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.records import FAILED, Feedback
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
@@ -85,6 +86,8 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
+    dropped = dropped_category([verifier.engine], plan.limits.drop_category)
+    plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
     with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
@@ -204,7 +207,7 @@ def _statistics(
         ],
         prompts_sha256={
             "generator": generating.prompt_digest(),
-            "verifier": verifying.prompt_digest(),
+            "verifier": verifying.prompt_digest(dropped=plan.limits.drop_category),
         },
         code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
     )

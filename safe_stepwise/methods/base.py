@@ -14,7 +14,8 @@ class Method(Protocol):
 
     A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what
     is not of a run's identity there has ``field(compare=False)``. One without gets `NoOptions`. An
-    option called ``search`` is given the search of a corpus, where there is one.
+    option called ``search`` is given the search of a corpus, where there is one. What its players
+    say of its options it may settle, as `settled` tells.
     """
 
     name: str
@@ -44,6 +45,15 @@ def options_type(method: Method) -> type[Any]:
     """The dataclass of a method's options."""
     found: type[Any] = getattr(method, "options", NoOptions)
     return found
+
+
+def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
+    """The options as players want them: those of the method's own ``settled``, if it has one.
+
+    Raises ``UserError`` where a player contradicts them.
+    """
+    settle = getattr(method, "settled", None)
+    return options if settle is None else settle(options, clients)
 
 
 def option_values(options: Any) -> dict[str, Any]:

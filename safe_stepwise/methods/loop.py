@@ -33,6 +33,7 @@ from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Search, Searching, told
+from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -44,7 +45,7 @@ from safe_stepwise.records import (
     Trajectory,
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
-from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
+from safe_stepwise.taxonomy import CORRECT, DROPPABLE, STEP_KINDS, Category
 
 OnExhausted = Literal["accept", "drop"]
 
@@ -69,12 +70,17 @@ _UNREAD = Feedback(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """K, N, what happens when N is used up, and what the generator is told of a verdict."""
+    """K, N, what happens when N is used up, and what the generator is told of a verdict.
+
+    ``drop_category`` is what the verifier's prompt lacks (SAFE v2, Table 4). It need not be said of
+    an adapter, which knows what it learnt.
+    """
 
     max_steps: int = 10
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     feedback: FeedbackForm = "full"
+    drop_category: Category | None = None
     search: Search | None = field(default=None, compare=False, repr=False)
     """With it the evidence counts as incomplete."""
 
@@ -85,6 +91,8 @@ class Limits:
             raise ValueError(f"on_exhausted is accept or drop, not {self.on_exhausted!r}")
         if self.feedback not in FEEDBACK_FORMS:
             raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
+        if self.drop_category not in (None, *DROPPABLE):
+            raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
 
 
 DEFAULT = Limits()
@@ -188,6 +196,13 @@ class Stepwise:
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
+    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+        """The options with the prompt that the one who judges has learnt (see `taught`)."""
+        if self.judged_by is None:
+            return options
+        judge = clients[self.judged_by].engine
+        return replace(options, drop_category=dropped_category([judge], options.drop_category))
+
 
 @dataclass(slots=True)
 class _Run:
@@ -262,13 +277,15 @@ class _Run:
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
-        incomplete = self.limits.search is not None
-        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
+        incomplete, dropped = self.limits.search is not None, self.limits.drop_category
+        request = verifying.verifier_request(
+            q.question, q.passages, previous, step, incomplete, dropped
+        )
         reply = await self.verifier.ask(
             replace(request, scene=Scene(q, previous=previous, step=step))
         )
         try:
-            return parse_feedback(reply.text, incomplete, prompts.data_of(request)), reply
+            return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:
             return _UNREAD, reply
 

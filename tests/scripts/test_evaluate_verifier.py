@@ -514,7 +514,7 @@ def test_prompts_of_other_code_are_noted(
     with MockServer(oracle(gold)) as server:
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
         assert "rendered by other code" not in capsys.readouterr().err
-        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda: "0" * 64)
+        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda **_: "0" * 64)
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
     assert "rendered by other code" in capsys.readouterr().err
 
