@@ -57,12 +57,13 @@ def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
 
 
 def option_values(options: Any) -> dict[str, Any]:
-    """The options that are part of a run's identity, as JSON values by name.
+    """The options that are part of a run's identity, as JSON values by name; None is not told.
 
     >>> option_values(NoOptions())
     {}
     """
-    return {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    found = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def prompts_digest(method: Method) -> str:
