@@ -14,14 +14,14 @@ from typing import Any
 
 from builders.steps import configs, leakage
 from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import Found, StepsBuild, enough, make, question_key, refuse_lost
+from builders.steps.collect import Found, StepsBuild, enough, make, refuse_lost
 from builders.steps.composition import Chosen, choose, rank
 from builders.steps.configs import key_of
 from builders.steps.features import config_features
 from builders.steps.first import Taken, held_out
 from builders.steps.lengths import check_lengths
 from builders.steps.probes import probed_for_twins
-from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
+from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified, question_key
 from builders.steps.refined import origin_of
 from builders.steps.rewording import in_held_back_words
 from builders.steps.rewriting import Rewriter, checkers_of

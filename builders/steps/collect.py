@@ -20,7 +20,13 @@ from builders.steps.chunks import (
 )
 from builders.steps.composition import Candidate, Composition, fill
 from builders.steps.first import First
-from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
+from builders.steps.questions import (
+    VerifiedSet,
+    near_evaluation,
+    question_key,
+    rows,
+    splits_of,
+)
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Executor, Standing, results
@@ -249,8 +255,3 @@ def _count(
             found.missing.append(candidate)
         else:
             found.candidates.append(candidate)
-
-
-def question_key(benchmark: str, question: str) -> str:
-    """A question's key over all benchmarks."""
-    return f"{benchmark}\0{question}"

@@ -90,6 +90,11 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     return VerifiedSet(found, tuple(builds))
 
 
+def question_key(benchmark: str, question: str) -> str:
+    """A question's key over all benchmarks."""
+    return f"{benchmark}\0{question}"
+
+
 def rows(
     verified: VerifiedSet,
     benchmark: str,

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.steps.collect import StepsBuild
-from builders.steps.mining import Refinement
+from builders.steps.mining import Refinement, RefinementStatistics
 from builders.steps.probes import Probe
 from builders.steps.refined import REFINED, STATISTICS
-from builders.steps.refinement import RefinementStatistics
 from builders.steps.statistics import Rewording, StepStatistics
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, STEPS, UNSEEN, VERIFIER_STEPS

@@ -45,7 +45,7 @@ def paper_pool() -> list[Candidate]:
 def test_fewer_refined_rows_than_there_are_show_all_weaknesses_alike() -> None:
     families = ["look-alike names"] * 60 + ["fallacies passed"] * 30 + ["denials passed"] * 3
     mined = [
-        Candidate(f"r{n}", "musique", f"q{n}", "Correct", 1 + n % 2, "refined", None, family)
+        Candidate(f"r{n}", "musique", f"q{n}", "Correct", 1 + n % 2, "refined", family=family)
         for n, family in enumerate(families)
     ]
     others = pool("musique", 100)
