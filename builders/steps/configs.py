@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from builders.steps import leakage
-from builders.steps.collect import question_key
 from builders.steps.composition import rank
 from builders.steps.features import (
     CONFIGS,
@@ -17,6 +16,7 @@ from builders.steps.features import (
     prompt_completion_row,
     step_row,
 )
+from builders.steps.questions import question_key
 from builders.steps.rows import StepRow
 from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.store.names import (

@@ -58,6 +58,41 @@ class Refinement:
     """Questions under way at a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class RefinementStatistics:
+    """The record of a run, all of it in ``refinement.json``."""
+
+    version: str
+    seed: int
+    generator: str
+    verifier: str
+    teacher: str
+    simulated: bool
+    """Whether generator, verifier or teacher is no model but a script or annotations at play."""
+    limits: Limits
+    limit: int | None
+    questions: dict[str, int]
+    last_failure: str
+    """Why the last of those that failed did, "" where none did."""
+    tries: dict[str, int]
+    checked: int
+    disagreements: int
+    mining_rate: float
+    families: list[dict[str, Any]]
+    """Every weakness that was looked for: its ``name`` and ``meaning``, the ``disagreements`` that
+    are of it, how many of them are ``doubted``, and the ``rows`` that were drawn."""
+    clusters: list[dict[str, Any]]
+    """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
+    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
+    whose step is an ideal one."""
+    wanted: int
+    rows: int
+    refused: dict[str, int]
+    verified: list[dict[str, Any]]
+    prompts_sha256: dict[str, str]
+    code_sha256: str
+
+
 class Pattern(NamedTuple):
     """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
 

@@ -17,7 +17,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, verifier
-from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.options import published_values
@@ -219,9 +219,10 @@ class Options:
                 )
         places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
         found = (
-            Setting(method, dict(zip(method.roles, cast, strict=True)), options)
+            Setting(method, cast, settled(method, options, cast))
             for method in methods
-            for cast in product(*(clients[role] for role in method.roles))
+            for players in product(*(clients[role] for role in method.roles))
+            for cast in [dict(zip(method.roles, players, strict=True))]
             for options in self._options(method)
         )
         return tuple(sorted(found, key=lambda s: places[id(s.players[s.method.roles[0]])]))

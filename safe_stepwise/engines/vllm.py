@@ -93,8 +93,8 @@ class VLLMEngine(LocalModel):
                 self._chat = Chat.load(self._model)
                 self._llm = self._start()
                 try:
-                    if self._adapter:
-                        self._lora = await _load_adapter(self._llm, self._adapter)
+                    if self.adapter:
+                        self._lora = await _load_adapter(self._llm, self.adapter)
                 except BaseException:
                     await self.close()  # or a second try would answer without the adapter
                     raise
@@ -110,8 +110,8 @@ class VLLMEngine(LocalModel):
 
         options = {**(_for_cpu() if current_platform.is_cpu() else {}), **self._options}
         lora = {}
-        if self._adapter:
-            lora = {"enable_lora": True, "max_lora_rank": _served_rank(self._adapter)}
+        if self.adapter:
+            lora = {"enable_lora": True, "max_lora_rank": _served_rank(self.adapter)}
         with loading(self.name, "vLLM can't load it"):
             return AsyncLLM.from_engine_args(
                 AsyncEngineArgs(

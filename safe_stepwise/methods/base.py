@@ -16,6 +16,7 @@ class Method(Protocol):
     is not of a run's identity there has ``field(compare=False)``; what has
     `options.AS_PUBLISHED` in its metadata is told where it is not at its default. One without gets
     `NoOptions`. An option called ``search`` is given the search of a corpus, where there is one.
+    What its players say of its options it may settle, as `settled` tells.
     """
 
     name: str
@@ -40,6 +41,15 @@ def options_type(method: Method) -> type[Any]:
     """The dataclass of a method's options."""
     found: type[Any] = getattr(method, "options", NoOptions)
     return found
+
+
+def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
+    """The options as players want them: those of the method's own ``settled``, if it has one.
+
+    Raises ``UserError`` where a player contradicts them.
+    """
+    settle = getattr(method, "settled", None)
+    return options if settle is None else settle(options, clients)
 
 
 def prompts_digest(method: Method) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from safe_stepwise.methods.options import AS_PUBLISHED
 from safe_stepwise.records import Passage
+from safe_stepwise.taxonomy import DROPPABLE, Category
 
 Search = Callable[[str], Sequence[Passage]]
 """From a query to passages, the best first; the loop takes the first of them alone."""
@@ -33,6 +34,9 @@ class Limits:
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     feedback: FeedbackForm = "full"
+    drop_category: Category | None = None
+    """What the verifier's prompt lacks (SAFE v2, Table 4). It need not be said of an adapter, which
+    knows what it learnt."""
     tries_total: bool = _theirs()
     """N counts the tries at a step; else those after the first (v1 and v2, section 4.1: "retry
     attempts"; v1, appendix A.8: "max_retries")."""
@@ -55,6 +59,8 @@ class Limits:
             raise ValueError(f"on_exhausted is accept or drop, not {self.on_exhausted!r}")
         if self.feedback not in FEEDBACK_FORMS:
             raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
+        if self.drop_category not in (None, *DROPPABLE):
+            raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
 
     @property
     def tries(self) -> int:

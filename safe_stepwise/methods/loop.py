@@ -35,6 +35,7 @@ from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
+from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -164,6 +165,13 @@ class Stepwise:
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
+    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+        """The options with the prompt that the one who judges has learnt (see `taught`)."""
+        if self.judged_by is None:
+            return options
+        judge = clients[self.judged_by].engine
+        return replace(options, drop_category=dropped_category([judge], options.drop_category))
+
 
 @dataclass(slots=True)
 class _Run:
@@ -246,13 +254,15 @@ class _Run:
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
-        incomplete = self.limits.search is not None
-        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
+        incomplete, dropped = self.limits.search is not None, self.limits.drop_category
+        request = verifying.verifier_request(
+            q.question, q.passages, previous, step, incomplete, dropped
+        )
         reply = await self.verifier.ask(
             replace(request, scene=Scene(q, previous=previous, step=step))
         )
         try:
-            return parse_feedback(reply.text, incomplete, prompts.data_of(request)), reply
+            return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:
             return _UNREAD, reply
 

@@ -13,14 +13,15 @@ class NoOptions:
 
 
 def option_values(options: Any) -> dict[str, Any]:
-    """The options that are part of a run's identity, as JSON values by name.
+    """The options that are part of a run's identity, as JSON values by name; None is not told.
 
     >>> option_values(NoOptions())
     {}
     """
     found = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
     ours = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
-    return {n: value for n, value in found.items() if n not in ours or value != ours[n]}
+    told = {name: value for name, value in found.items() if value is not None}
+    return {n: value for n, value in told.items() if n not in ours or value != ours[n]}
 
 
 def published_values(kind: type[Any]) -> dict[str, Any]:

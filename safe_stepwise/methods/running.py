@@ -12,7 +12,7 @@ from typing import Any
 
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
-from safe_stepwise.methods.base import Method
+from safe_stepwise.methods.base import Method, settled
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Question, Trajectory
@@ -28,7 +28,11 @@ prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --c
 def answering(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
-    """From a question to its trajectory; tokens are counted for players that count none."""
+    """From a question to its trajectory; tokens are counted for players that count none.
+
+    Raises ``UserError`` where players contradict the options.
+    """
+    options = settled(method, options, players)
     simulated = any(client.engine.simulated for client in players.values())
 
     async def answer(question: Question) -> Trajectory:

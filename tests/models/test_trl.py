@@ -13,6 +13,8 @@ from datasets import load_dataset
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
+from trainers.config import read_recipe
+from trainers.sft import sft_arguments
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
@@ -118,3 +120,17 @@ def test_it_trains_without_a_mapping_function(
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 2
     assert all(math.isfinite(loss) and loss > 0 for loss in losses)
+
+
+def test_the_authors_values_reach_the_trainer(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    recipes = Path(__file__).parents[2] / "trainers" / "recipes"
+    where = {"dataset": "steps", "output": str(tmp_path / "out")}
+
+    def given(name: str) -> tuple[float, float]:
+        recipe = read_recipe(recipes / f"{name}.yaml", where)
+        made = sft_arguments(recipe, tmp_path, 1, gpu=False, dtype=torch.float32)
+        return made.weight_decay, made.max_grad_norm
+
+    assert given("qwen3-8b") == (0.0, 1.0)
+    assert given("qwen3-8b-authors") == (0.01, 0.3)

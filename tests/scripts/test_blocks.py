@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evaluators.run.options import Options
-from releases.manifest import read_manifest
+from releases.manifest import OWN_SET, read_manifest
 from releases.needs import left_out, needs
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import LOCK
+from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import evaluate_stepwise, regenerate, release_adapters, release_training
 from scripts.release_plans import KNOWN
 from tests.cards.records import config, training
@@ -275,6 +275,35 @@ def test_adapters_are_trained_evaluated_in_turn_and_told_of_their_own_scores(
         made(file, output)
 
 
+def test_a_blocks_set_may_have_the_releases_rows_by_another(
+    tmp_path: Path, played: tuple[list[Recipe], list[Options]]
+) -> None:
+    recipes, _ = played
+    file, output = tmp_path / "trained.yaml", tmp_path / "out"
+    head, _, _ = TRAINED.partition("evaluation:")
+    weaker = "verifier_steps: {teacher: annotations, rows_of: verifier_steps}"
+    block = f"  weaker: {{{weaker}, adapters: {{of-it: {{recipe: smollm2-cpu}}}}}}"
+    file.write_text(f"{head}blocks:\n{block}\n", encoding="utf-8")
+    manifest = read_manifest(file, KNOWN)
+    assert needs(manifest)["weaker"] == {"datasets", "verifier_steps"}
+    said, lock = made(file, output, "weaker")
+    home = output / "blocks" / "weaker"
+    assert [recipe.dataset for recipe in recipes] == [str(home / "datasets/safe-verifier-steps")]
+    own, its = (
+        json.loads((place / "datasets" / "safe-verifier-steps" / STEPS_RECORD).read_text())
+        for place in (output, home)
+    )
+    told = its["rows_of"]
+    number = sum(told["matched"].values())
+    assert (told["rows"], told["teacher"]) == (own["rows"], own["teacher"])
+    assert number + sum(told["lost"].values()) == own["rows"]
+    assert number > own["rows"] / 2
+    assert told["matched"]["id"] > 10
+    assert its["seed"] == own["seed"] == manifest.seed
+    assert f"that this teacher made: {number} of {own['rows']}" in said
+    assert lock["counts"]["verifier-steps-weaker"]["rows"] == its["rows"]
+
+
 def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     file = tmp_path / "trained.yaml"
     own = "verifier_steps: {rows: 30, ideal: 0.4, refined: 0}"
@@ -356,7 +385,9 @@ def test_the_papers_are_covered() -> None:
     trained = {
         (name, key): one.changes for name, b in blocks.items() for key, one in b.adapters.items()
     }
-    assert trained["drop-category", "no-attribution"] == {"filters.drop_category": "Attribution"}
+    assert trained["drop-category", "no-attribution"] == {
+        "filters.drop_category": "Attribution", "filters.drop_from_prompt": True
+    }  # fmt: skip
     assert trained["synthetic-only", "synthetic"] == {"filters.origins": ["ideal", "injected"]}
     assert trained["missing-evidence", "incomplete"] == {"incomplete_evidence": True}
     for name in ("diagnosis", "guidance"):
@@ -369,6 +400,7 @@ def test_the_papers_are_covered() -> None:
     assert set(sets) == {"unverifiable", "weaker-teacher"}
     assert (sets["unverifiable"].rows, sets["unverifiable"].unverifiable) == (5_300, True)
     assert "gpt-oss-20b" in sets["weaker-teacher"].teacher
+    assert (sets["weaker-teacher"].rows, sets["weaker-teacher"].rows_of) == (11_515, OWN_SET)
     followed = blocks["as-published"].evaluation
     assert followed is not None
     assert followed.as_published
@@ -426,6 +458,15 @@ def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expe
         ("{rows: 30, ideal: 0.4, refined: 0}",
          "{rows: 30, refinement: {rows: 3, generator: symbolic, verifier: symbolic}}",
          r"other-set\.verifier_steps\.refinement: is of the release's own set alone"),
+        ("{rows: 40, ideal: 0.5, refined: 0}", "{rows: 40, rows_of: verifier_steps}",
+         r"verifier_steps\.rows_of: such a set is for one of the blocks"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: datasets, teacher: annotations}",
+         r"other-set\.verifier_steps\.rows_of 'datasets' is not known; .*choose from verifier_st"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps, rows: 3}",
+         r"other-set\.verifier_steps\.rows: is as in verifier_steps, whose rows these are; leave"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps}", r"teacher: is missing"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps, teacher: [x]}",
+         r"other-set\.verifier_steps\.teacher: has to be of type str"),
         ("      no-logical: {recipe: smollm2-cpu,", "      no-logical: {recipe: nope,",
          r"blocks\.drop-category\.adapters\.no-logical\.recipe: there is no"),
     ],

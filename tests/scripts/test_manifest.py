@@ -16,7 +16,7 @@ from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Effort
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import refine_verifier_steps, regenerate, release_datasets
+from scripts import refine_verifier_steps, regenerate, release_datasets, release_sets
 from scripts.release_plans import KNOWN
 from tests.makers.plausible import PlausibleMaker
 
@@ -57,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         seen.append((what, options))
         return Broken()
 
-    monkeypatch.setattr(release_datasets, "known_maker", known)
+    monkeypatch.setattr(release_sets, "known_maker", known)
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
@@ -153,7 +153,7 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
         return AnnotationsTeacher
 
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
     assert asked == [path, path, inject]
@@ -224,7 +224,7 @@ def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: s
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")

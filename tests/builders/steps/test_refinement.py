@@ -17,12 +17,13 @@ from builders.steps.mining import (
     Case,
     Pattern,
     Refinement,
+    RefinementStatistics,
     doubted,
     in_turn,
 )
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from builders.steps.refinement import RefinementStatistics, refine
+from builders.steps.refinement import refine
 from builders.steps.summary import mining
 from builders.steps.weaknesses import FAMILIES
 from builders.steps.witness import bears_out
