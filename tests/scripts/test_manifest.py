@@ -171,7 +171,7 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
         return AnnotationsTeacher
 
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     extract, inject = prompts.examples(["extract"]), prompts.examples(["inject"])
     assert [dict(one.examples or ()) for one in asked] == [extract, extract, inject]
