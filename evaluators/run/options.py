@@ -126,7 +126,7 @@ class Options:
         """The choices that `as_published` makes as the papers do, by name."""
         if not self.as_published:
             return []
-        kinds = [options_type(METHODS[name]) for name in self.method]
+        kinds = [options_type(METHODS[name]) for name in self.method if name in METHODS]
         names = {name: None for kind in kinds for name in published_values(kind)}
         left = [name for name in names if name not in self.values]
         if self.allowance.examples is None:

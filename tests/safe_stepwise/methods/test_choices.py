@@ -118,6 +118,9 @@ def test_n_counts_retries_or_tries(number: int) -> None:
         ]
         told = statistics([found], retries_of(option_values(limits)))
         assert told.exhausted == 1
+        # Without an accepted try only the number of tries tells where a round ends.
+        dropped = run(script(ONE), script(BAD), replace(limits, on_exhausted="drop"))
+        assert statistics([dropped], retries_of(option_values(limits))).exhausted == 1
 
 
 def test_no_try_at_all_is_refused() -> None:
