@@ -31,6 +31,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
@@ -257,7 +258,8 @@ class Watch:
         here = psutil.Process()
         found = {"this": here.cpu_times()}
         for child in here.children(recursive=True):
-            found[" ".join(child.cmdline())[:40] or child.name()] = child.cpu_times()
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                found[" ".join(child.cmdline())[:40].strip() or child.name()] = child.cpu_times()
         return {name: times.user + times.system for name, times in found.items()}
 
 
