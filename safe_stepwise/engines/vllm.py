@@ -128,11 +128,11 @@ class VLLMEngine(LocalModel):
 
 
 def _for_cpu() -> dict[str, Any]:
-    """What is better on a CPU than what vLLM does there unless told (measured: ``bench_replay``).
+    """What a CPU is told otherwise than vLLM has it there.
 
-    Half a block a call is computed anew, so that the least one, 32 tokens, is better than 128. And
-    of the CPU time a fifth went to processes that spun while they waited for each other: now the
-    process that schedules runs the model, too.
+    Blocks are the smallest, 32 tokens, not 128: what does not fill one is computed anew. The
+    process that schedules runs the model, too: apart they spin while they wait for each other (one
+    question of ``bench_replay``, one thread, a run each way: 78 s of CPU time, 99 s apart).
     """
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     return {"block_size": 32}
