@@ -8,7 +8,8 @@ from typing import Any
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.taught import dropped_category
+from safe_stepwise.methods.taught import check_examples, dropped_category
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import TEST
 from safe_stepwise.taxonomy import Category
 
@@ -43,10 +44,11 @@ class Options:
         """What `verifier_request` is to have of the prompt that all are asked by.
 
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
-        and for adapters that learnt other prompts.
+        for adapters that learnt other prompts, and for examples that say more than the prompt.
         """
         engines = (self._opened(spec, opener) for spec in self.specs)
         dropped = dropped_category(engines, self.drop_category)
+        check_examples(dropped, self.allowance, ROLE)
         return {"incomplete_evidence": self.incomplete_evidence, "dropped": dropped}
 
     def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:

@@ -35,7 +35,7 @@ from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
-from safe_stepwise.methods.taught import dropped_category
+from safe_stepwise.methods.taught import check_examples, dropped_category
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -169,8 +169,10 @@ class Stepwise:
         """The options with the prompt that the one who judges has learnt (see `taught`)."""
         if self.judged_by is None:
             return options
-        judge = clients[self.judged_by].engine
-        return replace(options, drop_category=dropped_category([judge], options.drop_category))
+        judge = clients[self.judged_by]
+        dropped = dropped_category([judge.engine], options.drop_category)
+        check_examples(dropped, judge.allowance, verifying.ROLE)
+        return replace(options, drop_category=dropped)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ its own record of training; of a model behind a server, or one without an adapte
 
 from collections.abc import Iterable, Iterator
 
+from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError, one_of
@@ -36,6 +37,15 @@ def dropped_category(engines: Iterable[Engine], said: Category | None = None) ->
                 f"{_lists(its)}; measure them apart"
             )
     return learnt
+
+
+def check_examples(dropped: Category | None, allowance: Allowance, role: str) -> None:
+    """Raise ``UserError`` where worked examples speak of what a shorter prompt does not."""
+    if dropped is not None and role in dict(allowance.examples or ()):
+        raise UserError(
+            f"--examples {role}: they show {dropped} errors, of which the verifier's prompt says "
+            "nothing here; leave them out (--examples none beside --as-published)"
+        )
 
 
 def _lists(dropped: Category | None) -> str:

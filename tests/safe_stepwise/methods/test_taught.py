@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 
 from builders.synthetic import Spec, generate
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import settled
 from safe_stepwise.methods.loop import DEFAULT, UNREAD, Limits
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.methods.taught import dropped_category
@@ -212,3 +215,15 @@ def test_players_pass_what_they_are_not_told_of() -> None:
     assert UNREAD not in short | noisy
     assert "Attribution" not in {category(label) for label in noisy}
     assert {"Redundancy", "Logical Fallacy"} & set(noisy)
+
+
+def test_examples_that_say_more_than_the_prompt_are_refused() -> None:
+    shown = Client(MockEngine([]), allowance=Allowance.of(examples=prompts.examples(["verify"])))
+    for method, roles in (
+        ("safe", ("generator", "verifier")),
+        ("self_verification", ("generator",)),
+    ):
+        players = dict.fromkeys(roles, shown)
+        settled(METHODS[method], DEFAULT, players)
+        with pytest.raises(UserError, match=r"--examples verify: they show Logical errors"):
+            settled(METHODS[method], replace(DEFAULT, drop_category="Logical"), players)
