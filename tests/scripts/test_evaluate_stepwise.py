@@ -25,6 +25,7 @@ from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import options as options_module
 from evaluators.traces.data import traces
+from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import instructions
@@ -124,7 +125,7 @@ def test_a_prompt_without_a_category_is_part_of_a_system(
             turns = [body["messages"][0]["content"] for body in bodies]
             server.bodies.clear()
             other.bodies.clear()
-            return {turn for turn in turns if turn.startswith("You are a verifier")}
+            return {turn for turn in turns if turn.startswith(prompts.load("loop/verify").system)}
 
         one, option = asking(server.spec, "safe"), "--option=drop_category=Logical"
         evaluate_stepwise.main(arguments(file, tmp_path / "whole", *one))

@@ -125,7 +125,7 @@ def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, RefinementStatis
     assert sum(f["rows"] for f in found.families) == found.rows
     most = max(f["rows"] for f in found.families)
     short = [f for f in found.families if f["rows"] < most - 1]
-    assert len(short) < len([f for f in found.families if f["rows"]])
+    assert len([f for f in found.families if f["rows"]]) > 5
     assert all(f["rows"] + f["doubted"] == f["disagreements"] for f in short)
     rows = Counter(row.family for row in read_refined(mined[0] / REFINED))
     assert rows == {f["name"]: f["rows"] for f in found.families if f["rows"]}
