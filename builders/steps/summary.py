@@ -86,7 +86,10 @@ def _rows_of(found: Mapping[str, Any]) -> Iterator[str]:
         shown = ", ".join(f"{name} {number:,}" for name, number in lost.items())
         yield f"not made, each with its id in {REFUSED}: {shown}"
     if found["moved"]:
-        yield f"questions of its test split that are not in this one's: {found['moved']:,}"
+        yield (
+            f"questions of its test split that are in train here, with others of their passages: "
+            f"{found['moved']:,}; don't measure what this set trains on the other's test rows"
+        )
 
 
 def _per_question(made: StepStatistics) -> str:

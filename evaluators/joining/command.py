@@ -8,6 +8,7 @@ from typing import Any
 import safe_stepwise
 from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
+from evaluators.comparison.scores import METRIC_NAMES
 from evaluators.comparison.systems import System, names, values_by_name
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
@@ -159,7 +160,12 @@ def _named(run: Run) -> Mapping[str, Any]:
 
 def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path) -> str:
     known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
-    lines = [f"{against.title}, average:", table(ablation.average_table(against.comparison)), ""]
+    measure = METRIC_NAMES[ablation.told_metric(against.comparison)]
+    lines = [
+        f"{against.title}, average {measure}:",
+        table(ablation.average_table(against.comparison)),
+        "",
+    ]
     asked = {(q.benchmark, q.id) for q in found.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")
     for name, count in found.left_out.items():

@@ -229,7 +229,7 @@ def test_without_and_with_a_search_make_the_papers_table(
             "--reference=without retrieval", "--published=v2:8", f"--output={tmp_path / 'joined'}",
         ]
     )  # fmt: skip
-    assert "Against without retrieval, average:" in capsys.readouterr().out
+    assert "Against without retrieval, average EM:" in capsys.readouterr().out
     text = (tmp_path / "joined" / "report" / "ablation.md").read_text(encoding="utf-8")
     (gain,) = re.findall(r"\| Δ SAFE, with retrieval .*? over .*? \| \+(\d+\.\d) ±", text)
     runs = [json.loads((Path(one) / "results.json").read_text())["runs"][0] for one in said]

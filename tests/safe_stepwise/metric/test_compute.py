@@ -215,6 +215,7 @@ def test_annotated_questions_run_without_a_model() -> None:
 
 
 def test_the_papers_may_be_followed_in_the_loop_and_by_the_judge() -> None:
+    generate, verify = (prompts.load(f"loop/{name}").system for name in ("generate", "verify"))
     sent: list[tuple[str, str]] = []
 
     def reply(body: Any) -> str:
@@ -222,7 +223,7 @@ def test_the_papers_may_be_followed_in_the_loop_and_by_the_judge() -> None:
         sent.append((system, user))
         if "contestant" in system:
             return says("correct")
-        if system.startswith("You are a verifier"):
+        if system.startswith(verify):
             fault = {"error_type": "Redundancy", "diagnosis": "Again.", "guidance": "Another."}
             return json.dumps(fault)
         return "Step 1: ####ANSWER: the Vel (Final Answer)"
@@ -233,13 +234,13 @@ def test_the_papers_may_be_followed_in_the_loop_and_by_the_judge() -> None:
         players = dict.fromkeys(("generator", "verifier", "judge"), server.spec)
         found = by_loop(**players, **asked, options=options, max_retries=3, max_steps=1)
     assert (found["calls_per_question"], found["error_types"]) == (6, {"Redundancy": 6})
-    written, judged = [user for system, user in sent if "small steps" in system], sent[-1]
+    written, judged = [user for system, user in sent if system == generate], sent[-1]
     # Of the third tries nothing is new, so that none of them is sent.
     assert sorted(user.count("\nRejected: ") for user in written) == [0, 0, 1, 1]
     assert "Question: " not in judged[1]
     assert judged[0].endswith(prompts.examples(["judge"])["judge"])
     shown = prompts.examples(["verify"])["verify"]
-    verdicts = [system for system, _ in sent if system.startswith("You are a verifier")]
+    verdicts = [system for system, _ in sent if system.startswith(verify)]
     assert verdicts
     assert all(system.endswith(shown) for system in verdicts)
 
