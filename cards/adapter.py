@@ -23,7 +23,13 @@ from safe_stepwise.store.names import REPORT, adapter_repo, known_version
 _TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's ``--max-lora-rank`` can be."""
-_UNFILTERED: Record = {"drop_category": None, "feedback": "full", "origins": [], "rows": None}
+_UNFILTERED: Record = {
+    "drop_category": None,
+    "drop_from_prompt": False,
+    "feedback": "full",
+    "origins": [],
+    "rows": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,19 @@ class AdapterCard:
     def twelve_labels(self) -> bool:
         """Whether it learnt to say that evidence is missing."""
         return bool(self.training["recipe"].get("incomplete_evidence"))
+
+    @property
+    def unasked(self) -> str | None:
+        """The category that its prompt lacks, if it lacks one."""
+        filters = self.training["recipe"]["filters"]
+        return filters["drop_category"] if filters.get("drop_from_prompt") else None
+
+    @property
+    def asking(self) -> str:
+        """What its request is made with, beside the step and what it is about."""
+        said = ["incomplete_evidence=True"] if self.twelve_labels else []
+        said += [f'dropped="{self.unasked}"'] if self.unasked else []
+        return f"({', '.join(['...', *said])})" if said else ""
 
     @property
     def synthetic(self) -> bool:
@@ -174,7 +193,8 @@ def _check_runs(training: Record, config: Record, base: Base, steps: Record | No
 
 
 def _data(training: Record, published: str | None) -> Data:
-    data, filters = training["dataset"], training["recipe"]["filters"]
+    data = training["dataset"]
+    filters = {"drop_from_prompt": False, **training["recipe"]["filters"]}  # not of adapters before
     name, _, revision = (published or data["name"]).partition("@")
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")

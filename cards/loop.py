@@ -11,11 +11,24 @@ from typing import Any
 
 from cards.pages import line
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.options import option_values
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.store.names import EVAL, TEST, VERIFIED
 
 Record = Mapping[str, Any]
 METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by the judge"}
+
+
+def judge_of(settings: Record) -> str | None:
+    """Who judged in an evaluation, and how, if not our way: that makes another measure of it.
+
+    >>> judge_of({"judge": "openai:m", "judge_without_question": True})
+    'openai:m (judge without question)'
+    """
+    how = [f"{n} {settings[n]}".removesuffix(" True") for n in JUDGED if settings.get(n)]
+    said = f" ({', '.join(how)})".replace("_", " ") if how else ""
+    return f"{settings['judge']}{said}" if settings["judge"] else None
 
 
 @dataclass(frozen=True)
@@ -48,12 +61,19 @@ class Loop:
         conditions = (one.get("conditions") or {} for one in self.systems)
         given = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
         found = [name for one in (given, *conditions) for name, value in one.items() if value]
-        return list(dict.fromkeys(name.replace("_", " ") for name in found))
+        return list(dict.fromkeys(n.replace("_", " ") for n in found if n not in JUDGED))
+
+    @property
+    def judge(self) -> str | None:
+        """Who judged, if anybody did, and how."""
+        return judge_of(self.results["settings"])
 
     @property
     def is_told(self) -> bool:
         """Whether its scores stand on the card: its own, and those of the loop as it is."""
-        return self.is_first or not (self.lacks or any(map(self.options, self.systems)))
+        otherwise = any(self.results["settings"].get(name) for name in JUDGED)
+        other = self.lacks or otherwise or any(map(self.options, self.systems))
+        return self.is_first or not other
 
     def options(self, system: Record) -> str:
         """The options of a system that its method has otherwise.
@@ -159,7 +179,7 @@ def _results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
 
     players = {role: line(loop.played(name)) for role, name in system["players"].items()}
     how = {**players, "method": system["method"], **system["options"]}
-    judge = {"judge": line(loop.results["settings"]["judge"])}
+    judge = {"judge": line(loop.judge)}
     for benchmark, scores in system["benchmarks"].items():
         for metric, title in METRICS.items():
             if scores[metric] is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from cards import verifier_steps
 from cards.base_model import Base
 from cards.cards import Config, Record, configs_of, licenses_of, sources_of
+from cards.loop import judge_of
 from cards.pages import fill
 from cards.pages import metadata as header
 from safe_stepwise.errors import UserError
@@ -125,7 +126,8 @@ def release(
         simulated=any(one["simulated"] for one in (*records, *learnt, *runs, *others)),
     )
     told = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
-    return fill("release.md.jinja", card=card, results=results, **told)
+    judge = judge_of(results["settings"]) if results is not None else None
+    return fill("release.md.jinja", card=card, results=results, judge=judge, **told)
 
 
 def read_release(folder: Path, lock: Record) -> str:

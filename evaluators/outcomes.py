@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.methods.running import LoopStatistics, statistics
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import (
     Attempt,
     Feedback,
@@ -34,7 +36,8 @@ from safe_stepwise.store.shapes import shaped
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of python -m scripts.evaluate_stepwise"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
-"""Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten."""
+"""Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So
+are those of the judge (`JUDGED`)."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
 T = TypeVar("T")
@@ -111,7 +114,7 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> conditions_of({"drop_gold": True, "corpus": {"name": "pages.jsonl", "sha256": 8 * "01ab"}})
     {'drop_gold': True, 'corpus': 'pages.jsonl@01ab01ab01ab'}
     """
-    found: dict[str, Any] = {DROP_GOLD: True} if settings.get(DROP_GOLD) else {}
+    found = {name: settings[name] for name in (DROP_GOLD, *JUDGED) if settings.get(name)}
     if corpus := settings.get(CORPUS):
         found[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
     if settings.get(PASSAGES):
@@ -159,7 +162,7 @@ def read_questions(folder: Path) -> Iterator[QuestionRecord]:
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
     """What the trajectories of one setting came to; ``roles`` are counted even if not asked."""
-    retries = outcomes[0].options.get("max_retries", 0)
+    retries = retries_of(outcomes[0].options)
     return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 

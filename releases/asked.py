@@ -7,7 +7,9 @@ from typing import Any
 
 from releases.evaluations import OWN_ADAPTER, EvaluationEntry, Setting
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.limits import retries_of
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
 _SECONDS = 3600
@@ -103,7 +105,8 @@ def _key(setting: Setting, adapter: str) -> object:
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
     named = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
-    return setting.method, named, canonical_json(option_values(options)), setting.evidence
+    how = canonical_json(option_values(options)), setting.evidence, setting.examples
+    return setting.method, named, *how
 
 
 def _question(setting: Setting, known: Mapping[str, Any]) -> One:
@@ -113,10 +116,10 @@ def _question(setting: Setting, known: Mapping[str, Any]) -> One:
     name = "searching" if corpus and setting.verifier is not None else method.name
     one: One = known.get(name, known["other"])
     calls: Mapping[int, float] = known.get(name, {}).get("calls_by_retries", {})
-    retries = dict(setting.options).get("max_retries")
-    if not calls or retries is None:
+    options = dict(setting.options)
+    if not calls or "max_retries" not in options:
         return {what: one[what] for what in _COUNTED if what in one}
-    share = _between(calls, retries) / one["calls"]
+    share = _between(calls, retries_of(options)) / one["calls"]
     return {what: one[what] * share for what in _COUNTED if what in one}
 
 

@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from releases.keys import Known, read_entry
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS
+from safe_stepwise.methods import METHODS, verifier
 from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.limits import Limits
+from safe_stepwise.methods.options import published_values
+from safe_stepwise.methods.scene import JUDGE
 
 OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter; in a block that trains adapters,
 of each of them in turn."""
-OPTIONS = ("max_steps", "max_retries", "on_exhausted", "feedback")
+CHOICES = tuple(published_values(Limits))
+"""Options in which the papers may be followed, true or false."""
+OPTIONS = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
 """Options of methods that an evaluation may name, each with several values."""
-_SEVERAL = ("generator", "verifier", "methods", *OPTIONS)
+SHOWN = (verifier.ROLE, JUDGE)
+"""Roles of an evaluation that may be shown examples."""
+_SEVERAL = ("generator", "verifier", "methods", "examples", *OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class Setting:
     options: tuple[tuple[str, Any], ...]
     evidence: tuple[bool, Path | None]
     """Whether a gold passage is taken away, and where another is searched."""
+    examples: tuple[str, ...]
+    """The roles that are shown some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,15 @@ class EvaluationEntry:
     max_retries: tuple[int, ...] = ()
     on_exhausted: tuple[str, ...] = ()
     feedback: tuple[str, ...] = ()
+    tries_total: tuple[bool, ...] = ()
+    accepted_diagnosis: tuple[bool, ...] = ()
+    last_rejected: tuple[bool, ...] = ()
+    answer_when_told: tuple[bool, ...] = ()
+    judge_without_question: bool | None = None
+    examples: tuple[str, ...] | None = None
+    """The roles that are shown some, of `SHOWN`."""
+    as_published: bool = False
+    """Whether the papers are followed in all of these that are not said."""
     drop_gold: bool = False
     """Whether each question loses one of its gold passages."""
     corpus: Path | None = None
@@ -86,22 +106,36 @@ class EvaluationEntry:
     def check(self) -> None:
         """Raise ``UserError`` if what it searches is not here."""
         if self.corpus is not None and not self.corpus.is_file():
-            raise UserError(f"{self.corpus} is not here: the passages that evidence is searched in")
+            raise UserError(
+                f"{self.corpus} is not here: the passages that evidence is searched in; make it "
+                "with python -m scripts.build_corpus"
+            )
+
+    def allowed(self, allowance: Allowance) -> Allowance:
+        """What its roles have beside their prompts, with examples of its own."""
+        allowance = replace(allowance, examples=None)
+        shown = self.examples
+        return allowance if shown is None else allowance.showing(prompts.examples(shown))
 
     @property
     def settings(self) -> Iterator[Setting]:
         """Each method with every combination of the players and options that it has."""
         evidence = self.drop_gold, self.corpus
+        theirs = SHOWN if self.as_published else ()
+        examples = theirs if self.examples is None else self.examples
         for name in self.methods:
             method = METHODS[name]
-            verifiers = self.verifier if "verifier" in method.roles else (None,)
-            has = {f.name for f in fields(options_type(method))}
+            judging = self.verifier if "verifier" in method.roles else (None,)
+            kind = options_type(method)
+            has = {f.name for f in fields(kind)}
             tried = {key: getattr(self, key) for key in OPTIONS if key in has}
+            followed = published_values(kind) if self.as_published else {}
+            tried |= {key: (value,) for key, value in followed.items() if not tried.get(key)}
             said = {key: dict.fromkeys(values) for key, values in tried.items() if values}
-            for generator, verifier in product(self.generator, verifiers):
+            for generator, judge in product(self.generator, judging):
                 for values in product(*said.values()):
                     options = tuple(zip(said, values, strict=True))
-                    yield Setting(name, generator, verifier, options, evidence)
+                    yield Setting(name, generator, judge, options, evidence, examples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +197,12 @@ def read_evaluation(
 
 
 def _check_options(said: EvaluationEntry, where: str) -> None:
+    for role in said.examples or ():
+        one_of(str(role), SHOWN, f"{where}.examples:")
+    if said.judge_without_question and said.judge is None:
+        raise UserError(f"{where}.judge_without_question: there is no judge; name one")
     for key in OPTIONS:
-        kind = int if key.startswith("max_") else str
+        kind = bool if key in CHOICES else int if key.startswith("max_") else str
         if any(type(value) is not kind for value in getattr(said, key)):
             raise UserError(f"{where}.{key}: has to be of type {kind.__name__}, or a list of such")
     for setting in said.settings:

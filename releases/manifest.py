@@ -36,6 +36,8 @@ from safe_stepwise.store.names import (
 
 OWN_PARTS = ("datasets", REFINEMENT, "verifier_steps", "audits", "space", "adapter", "evaluation")
 """What a release is made of, in this order; its blocks come behind them."""
+SHOWN = ("extract", "path", "inject")
+"""Roles of builds that may be shown examples."""
 OWN_SET = "verifier_steps"
 """The part that makes the release's own verifier set; a block makes one under its own name."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -86,6 +88,8 @@ class StepsEntry:
     """How to mine such rows in the making of the release, in the place of a file."""
     unverifiable: bool = False
     """Of the questions that could not be verified instead: for a block alone."""
+    rows_of: str | None = None
+    """`OWN_SET`: the rows of the release's own set, made anew by another teacher; likewise."""
 
     @property
     def composition(self) -> dict[str, Any]:
@@ -137,6 +141,12 @@ class BlockEntry:
         own = self.verifier_steps
         return bool(self.adapters) and (own is None or own.unverifiable)
 
+    @property
+    def needs_steps(self) -> bool:
+        """Whether the release's own set has to be there for it."""
+        own = self.verifier_steps
+        return self.learns_steps or (own is not None and own.rows_of is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -155,11 +165,14 @@ class Manifest:
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, int] | None = None
     reasoning_effort: Mapping[str, Effort] | None = None
+    examples: tuple[str, ...] = ()
+    """Roles of the builds that are shown some, of `SHOWN`; evaluations have their own."""
 
     @property
     def allowance(self) -> Allowance:
         """What the roles that are named have beside what their prompts say."""
-        return Allowance.of(self.max_tokens, self.reasoning_effort)
+        examples = prompts.examples(self.examples) if self.examples else None
+        return Allowance.of(self.max_tokens, self.reasoning_effort, examples)
 
     @property
     def sets(self) -> dict[str, StepsEntry]:
@@ -209,8 +222,9 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
     )
     beside = path.parent
     made = None if steps is None else _steps(steps, "verifier_steps", builds, beside, known)
-    if made is not None and made.unverifiable:
-        raise UserError("verifier_steps.unverifiable: such a set is for one of the blocks")
+    for name in ("unverifiable", "rows_of"):
+        if made is not None and getattr(made, name):
+            raise UserError(f"verifier_steps.{name}: such a set is for one of the blocks")
     if adapter is not None and made is None:
         raise UserError("adapter: is trained on the verifier set; add verifier_steps")
     if made is not None and made.refinement is not None and adapter is None:
@@ -285,6 +299,25 @@ def _steps(
     return entry
 
 
+def _made_anew(
+    values: Mapping[str, Any], key: str, own: StepsEntry | None, known: Known
+) -> StepsEntry:
+    """The release's ``own`` set by another teacher, but for rows of refinement."""
+    if own is None:
+        raise UserError(f"{key}.rows_of: names the release's verifier set; add verifier_steps")
+    whole = {"rows": own.rows, "max_length": own.max_length, **values}
+    check_keys(StepsEntry, whole, f"{key}.")
+    one_of(str(values["rows_of"]), (OWN_SET,), f"{key}.rows_of")
+    if others := sorted(values.keys() - {"rows_of", "teacher"}):
+        raise UserError(
+            f"{key}.{others[0]}: is as in {OWN_SET}, whose rows these are; leave it out"
+        )
+    if "teacher" not in values:
+        raise UserError(f"{key}.teacher: is missing")
+    known.check_teacher(values["teacher"], f"{key}.teacher", None)
+    return replace(own, **values, refined=0, refined_from=None, refinement=None)
+
+
 def _block(
     name: str,
     values: Any,
@@ -298,7 +331,11 @@ def _block(
     _check_name(name, where, OWN_PARTS)
     entry = read_entry(BlockEntry, values, f"{where}.")
     if entry.verifier_steps is not None:
-        steps = _steps(entry.verifier_steps, f"{where}.verifier_steps", builds, beside, known)
+        key, its = f"{where}.verifier_steps", values["verifier_steps"]
+        if "rows_of" in its:
+            steps = _made_anew(its, key, own[0], known)
+        else:
+            steps = _steps(its, key, builds, beside, known)
         if steps.refinement is not None:
             raise UserError(f"{where}.verifier_steps.refinement: is of the release's own set alone")
     for adapter in entry.adapters:
@@ -346,7 +383,7 @@ def _audits(
 
 
 def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is allowed to some roles; raises ``UserError`` for another role, number or effort."""
+    """What some roles are given; raises ``UserError`` for another role, number or effort."""
     names = ("max_tokens", "reasoning_effort")
     found = {name: values[name] for name in names if name in values}
     for name, by_role in found.items():
@@ -356,4 +393,5 @@ def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
                 one_of(str(said), EFFORTS, f"{name}.{role}:")
             elif type(said) is not int or said < 1:
                 raise UserError(f"{name}.{role}: has to be a whole number from 1 on")
-    return found
+    shown = [one_of(str(role), SHOWN, "examples:") for role in values.get("examples", ())]
+    return {**found, "examples": tuple(shown)}

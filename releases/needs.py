@@ -28,7 +28,7 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
     if entry is not None:
         found["evaluation"] = {"datasets", *(["adapter"] if entry.needs_adapter else [])}
     for name, block in manifest.blocks.items():
-        learnt = {"verifier_steps"} if block.learns_steps else set()
+        learnt = {"verifier_steps"} if block.needs_steps else set()
         own = {"adapter"} if block.needs_adapter else set()
         found[name] = {"datasets", *learnt, *own}
     return {name: found[name] for name in (*OWN_PARTS, *manifest.blocks) if name in found}

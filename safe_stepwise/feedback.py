@@ -16,7 +16,14 @@ from typing import Any
 
 from safe_stepwise.records import Feedback
 from safe_stepwise.store.replies import ReplyError, read_reply
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, labels, normalize_label
+from safe_stepwise.taxonomy import (
+    CORRECT,
+    MISSING_EVIDENCE,
+    Category,
+    category,
+    labels,
+    normalize_label,
+)
 
 _FIELDS = ("error_type", "diagnosis", "guidance", "query")
 
@@ -25,8 +32,12 @@ class FeedbackError(ValueError):
     """A reply that is no verdict, or a verdict that is not valid; the message is the reason."""
 
 
-def feedback_schema(incomplete_evidence: bool = False) -> dict[str, Any]:
+def feedback_schema(
+    incomplete_evidence: bool = False, dropped: Category | None = None
+) -> dict[str, Any]:
     """The JSON schema of a verdict; with ``incomplete_evidence`` also ``query`` and its label.
+
+    Labels of a ``dropped`` category are not in it.
 
     ``query`` is optional in the schema and required by ``parse_feedback`` with ``Missing
     Evidence``: conditions between fields are beyond what guided decoding understands.
@@ -35,7 +46,7 @@ def feedback_schema(incomplete_evidence: bool = False) -> dict[str, Any]:
     ['diagnosis', 'error_type', 'guidance', 'query']
     """
     properties: dict[str, Any] = {
-        "error_type": {"type": "string", "enum": list(labels(incomplete_evidence))},
+        "error_type": {"type": "string", "enum": list(labels(incomplete_evidence, dropped))},
         "diagnosis": {"type": "string", "description": "Why this label applies to the step."},
         "guidance": {"type": "string", "description": "What the very next step should do."},
     }
@@ -73,11 +84,17 @@ def format_feedback(feedback: Feedback) -> str:
     return json.dumps({name: getattr(feedback, name) for name in written}, ensure_ascii=False)
 
 
-def parse_feedback(text: str, incomplete_evidence: bool = False, data: str = "") -> Feedback:
+def parse_feedback(
+    text: str,
+    incomplete_evidence: bool = False,
+    data: str = "",
+    dropped: Category | None = None,
+) -> Feedback:
     """The one verdict that a reply holds; strings are kept as they are.
 
     ``data`` is what the request quoted: a verdict that stands in it is none. A missing guidance is
-    read as empty with ``Correct``; a query is left out with any label but ``Missing Evidence``.
+    read as empty with ``Correct``; a query is left out with any label but ``Missing Evidence``. A
+    label of a ``dropped`` category was not to be chosen.
 
     Raises FeedbackError, and nothing else, where there is no valid verdict.
 
@@ -98,6 +115,8 @@ def parse_feedback(text: str, incomplete_evidence: bool = False, data: str = "")
     if any(verdict != verdicts[0] for verdict in verdicts):
         raise FeedbackError("two different verdicts in one reply")
     _check(verdicts[0], incomplete_evidence)
+    if dropped is not None and category(verdicts[0].error_type) == dropped:
+        raise FeedbackError(f"{verdicts[0].error_type} is a label that was not to choose from")
     return verdicts[0]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safe_stepwise.engines import mock, openai, transformers, vllm
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client, check
@@ -100,13 +101,16 @@ def _parts(spec: str) -> tuple[Kind, str]:
 
 @asynccontextmanager
 async def opened(
-    specs: Mapping[str, str], cache: str | Path | None = None, timeout: float | None = None
+    specs: Mapping[str, str],
+    cache: str | Path | None = None,
+    timeout: float | None = None,
+    allowance: Allowance = AS_PROMPTED,
 ) -> AsyncIterator[Mapping[str, Client]]:
     """A client for each who has a spec; equal specs share an engine, all share one cache.
 
-    ``cache`` is the file of replies, if not the user's own, ``timeout`` that of `Opener`. Raises
-    ``UserError``, with the name of who it concerns, for a spec that can't be read, and for an
-    engine that can't work.
+    ``cache`` is the file of replies, if not the user's own, ``timeout`` that of `Opener`,
+    ``allowance`` what roles have beside what their prompts say. Raises ``UserError``, with the name
+    of who it concerns, for a spec that can't be read, and for an engine that can't work.
     """
     engines: dict[str, Engine] = {}
     replies: ResponseCache | None = None
@@ -119,7 +123,9 @@ async def opened(
             except UserError as error:
                 raise UserError(f"{who}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())
-        yield {who: Client(engines[spec], replies) for who, spec in specs.items()}
+        yield {
+            who: Client(engines[spec], replies, allowance=allowance) for who, spec in specs.items()
+        }
     finally:
         for engine in engines.values():
             await engine.close()

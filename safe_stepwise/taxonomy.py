@@ -43,6 +43,8 @@ TAXONOMY = tuple(
     )
 )
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
+DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
+"""The categories that a verifier may do without, in an ablation."""
 _BY_NAME = {entry.name: entry for entry in TAXONOMY}
 
 # No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.
@@ -50,19 +52,27 @@ _SURROUNDING = " \t\r\n\"'`“”‘’«»„*_#.,:;()[]{}<>"
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 
 
-def labels(incomplete_evidence: bool = False) -> tuple[str, ...]:
+def labels(incomplete_evidence: bool = False, dropped: Category | None = None) -> tuple[str, ...]:
     """The label set of a setting: eleven names, or twelve with ``Missing Evidence``.
 
-    >>> len(labels()), len(labels(incomplete_evidence=True))
-    (11, 12)
+    A ``dropped`` category, one of `DROPPABLE`, has none in it (SAFE v2, Table 4).
+
+    >>> len(labels()), len(labels(incomplete_evidence=True)), len(labels(dropped="Procedural"))
+    (11, 12, 7)
     """
-    return tuple(e.name for e in TAXONOMY if incomplete_evidence or e.name != MISSING_EVIDENCE)
+    return tuple(
+        e.name
+        for e in TAXONOMY
+        if (incomplete_evidence or e.name != MISSING_EVIDENCE) and e.category != dropped
+    )
 
 
-def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str, ...]:
+def check_order(
+    kind: StepKind, incomplete_evidence: bool = False, dropped: Category | None = None
+) -> tuple[str, ...]:
     """The error types to check a step of this kind for, first to last; none applies: ``Correct``.
 
-    Raises ValueError for an unknown kind.
+    The setting is that of `labels`. Raises ValueError for an unknown kind.
 
     >>> check_order("Logical")
     ('Overthinking', 'Off-topic', 'Redundancy', 'Inefficiency', 'Logical Fallacy')
@@ -71,7 +81,7 @@ def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str,
     """
     if kind not in STEP_KINDS:
         raise ValueError(f"unknown step kind {kind!r}; known: {', '.join(STEP_KINDS)}")
-    allowed = labels(incomplete_evidence)
+    allowed = labels(incomplete_evidence, dropped)
     return tuple(
         e.name for e in TAXONOMY if kind in e.step_kinds and e.name in allowed and e.name != CORRECT
     )

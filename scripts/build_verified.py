@@ -16,7 +16,7 @@ from builders.verified.estimate import told
 from builders.verified.features import SPLITS
 from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
-from builders.verified.teachers.llm import PROMPTS
+from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     scored = "JSONL labels to score ours against, never to label; the card tells how they agree"
     add("--published", **FILE, help=scored)
     model = add_teacher_options(parser)
-    add_role_options(model, [prompt.role for prompt in PROMPTS])
+    add_role_options(model, [prompt.role for prompt in PROMPTS], [EXTRACT.role, PATH.role])
     no_more = "print calls and tokens, ask nothing, build nothing"
     model.add_argument("--estimate", action="store_true", help=no_more)
     money = "price of a million {} tokens, in any currency (with --estimate; both or neither)"

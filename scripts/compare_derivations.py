@@ -8,12 +8,12 @@ from pathlib import Path
 
 from builders.steps.making import AnnotationsMaker
 from builders.verified.lookup import verified_rows
+from builders.verified.real_data import REAL_DATA, SPLITS
 from evaluators.labels.derivations import HEADER, measured, read_derivations
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.records import Label, Question, Step
 from safe_stepwise.store.tables import table
 from scripts.cli import command, run
-from scripts.compare_labels import REAL_DATA, SPLITS
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -6,12 +6,10 @@ python -m scripts.compare_labels build/by-model build/published --output compare
 """
 
 import argparse
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
-from builders.benchmarks import BENCHMARKS
-from builders.verified.lookup import Labelled, labelled, once, sure, verified_rows
+from builders.verified.lookup import labelled, once, sure
+from builders.verified.real_data import REAL_DATA, real_rows
 from evaluators.labels import builds
 from evaluators.labels.published import (
     CALIBRATION,
@@ -29,9 +27,6 @@ from safe_stepwise.store.published import read_published
 from safe_stepwise.store.tables import table
 from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
 
-ROOT = Path(__file__).parents[1]
-REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")
-SPLITS = {"train": "train", "dev": "validation"}
 ALONE = ("verified", "published", "min_confidence", "halves", "disagreements")
 """Options that two builds have no use for."""
 
@@ -77,27 +72,6 @@ def _two_builds(options: argparse.Namespace) -> str:
     if options.output:
         builds.write(one, other, parts, options.output)
     return builds.told(one, other, parts)
-
-
-def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
-    """Published labels and our own for the benchmarks' rows in a data folder."""
-    published: dict[str, bool] = {}
-    rows: dict[str, list[Labelled]] = {}
-    for name in BENCHMARKS:
-        labels = data / f"{name}_published_labels.jsonl"
-        if labels.exists():
-            published |= read_published(labels)
-            files = ((data / f"{name}_{part}.jsonl", split) for part, split in SPLITS.items())
-            rows[name] = once(
-                row for f, split in files if f.exists() for row in verified_rows(name, f, split)
-            )
-    if not rows:
-        lacking = "no *_published_labels.jsonl there" if data.is_dir() else "no such folder"
-        raise UserError(
-            f"{data}: {lacking}; name the folder with --data, or score a build with --verified DIR"
-            " --published FILE"
-        )
-    return published, rows
 
 
 def _parser() -> Parser:

@@ -19,6 +19,7 @@ from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN
+from scripts.release_sets import sets
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
@@ -33,7 +34,9 @@ def main(arguments: Sequence[str]) -> None:
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)
     others = model_parts(manifest, output, cache, evaluated)
-    print(released(manifest, output, others, skip_training=True, cache=cache, workers=cores()))
+    print(
+        released(manifest, output, sets, others, skip_training=True, cache=cache, workers=cores())
+    )
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluators.verifier.options import Options
 from evaluators.verifier.page import margins
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import need
@@ -16,7 +17,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import FOLDER, command, run, warn
-from scripts.evaluate_verifier import Options, evaluated
+from scripts.evaluate_verifier import evaluated
 from scripts.train_verifier import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json

@@ -13,14 +13,11 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_drawn_gold
 from evaluators.comparison import published, report
 from evaluators.run.command import carry_out
-from evaluators.run.options import Options
+from evaluators.run.options import SHOWN, Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.generator import FEEDBACK_FORMS
-from safe_stepwise.methods.loop import DEFAULT
-from safe_stepwise.methods.options import SAMPLING, Iterating
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener
@@ -35,11 +32,10 @@ from scripts.cli import (
     add_published,
     add_teacher_options,
     command,
-    numbers,
     run,
     warn,
-    words,
 )
+from scripts.loop_options import add_loop_options, add_prompting_options
 from scripts.role_options import add_role_options, roles_of
 
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
@@ -128,30 +124,16 @@ def _parser() -> Parser:
     add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
     add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
     add("--corpus", **FILE, help="passages to search when evidence is missing")
+    add_loop_options(parser)
+    add_prompting_options(parser)
     how = parser.add_argument_group("how")
     add = how.add_argument
-    K, N = DEFAULT.max_steps, DEFAULT.max_retries
-    add("--max-steps", action="extend", type=numbers(1), metavar="K[,K]", help=f"default {K}")
-    add("--max-retries", action="extend", type=numbers(0), metavar="N[,N]", help=f"default {N}")
-    rules = words(("accept", "drop"), "--on-exhausted")
-    add("--on-exhausted", action="extend", type=rules, metavar="R[,R]", help="accept, drop")
-    forms = words(FEEDBACK_FORMS, "--feedback")
-    add("--feedback", action="extend", type=forms, metavar="F[,F]", help=", ".join(FEEDBACK_FORMS))
-    M, R = Iterating().iterations, Iterating().revisions
-    add("--iterations", action="extend", type=numbers(1), metavar="M[,M]", help=f"default {M}")
-    add("--revisions", action="extend", type=numbers(0), metavar="R[,R]", help=f"default {R}")
-    add("--samples", action="extend", type=numbers(1), metavar="S[,S]", help="put to the vote")
-    ways = words(SAMPLING, "--sampling")
-    add("--sampling", action="extend", type=ways, metavar="W[,W]", help=", ".join(SAMPLING))
-    asked = "also ask for supporting facts and triples (SG-FSM's Setting 2)"
-    add("--evidence", action="store_const", const=(True,), help=asked)
-    add("--option", action="append", metavar="NAME=VALUE[,VALUE]", help="another of a method's own")
     add("--judge-repeats", **COUNT, help="verdicts an answer (default 1)")
     add("--judge-all", action="store_true", help="also ask about exact matches")
     add("--seed", type=int, metavar="N", help="of the bootstrap, and of passages drawn (default 0)")
     add_published(parser)
     add("--at-once", **COUNT, help=f"questions under way (default {AT_ONCE})")
-    add_role_options(add_teacher_options(parser), ROLES)
+    add_role_options(add_teacher_options(parser), ROLES, SHOWN)
     return parser
 
 

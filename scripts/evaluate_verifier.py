@@ -6,45 +6,24 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from builders.steps.published import find_steps
 from builders.verified.lookup import annotated
 from evaluators.verifier import runs, step_set
+from evaluators.verifier.options import IN_FLIGHT, Options
 from evaluators.verifier.page import summary
 from evaluators.verifier.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE, prompt_digest
-from safe_stepwise.open import Opener, open_engine
+from safe_stepwise.open import Opener
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import ASKED_OF, TEST
+from safe_stepwise.taxonomy import DROPPABLE
 from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
 from scripts.role_options import add_role_options
-
-IN_FLIGHT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
-
-    steps: str
-    verifier: str
-    output: Path
-    baseline: Sequence[str] = ()
-    verified: Path | None = None
-    split: str = TEST
-    incomplete_evidence: bool = False
-    limit: int | None = None
-    allowance: Allowance = AS_PROMPTED
-    cache: Path | None = None
-    in_flight: int = IN_FLIGHT
-    timeout: float | None = None
-    seed: int = 0
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -54,33 +33,33 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Measure and write; returns the summary, and raises as `main` does."""
-    specs, opener = (options.verifier, *options.baseline), Opener(options.timeout)
-    for spec in specs:
-        _check(spec, options.verified)
-    twelve = options.incomplete_evidence
+    opener = Opener(options.timeout)
+    setting = options.settled(opener)
+    twelve, dropped = setting.values()
     folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
     steps = {"name": name, "revision": revision, **step_set.about(folder, options.split, twelve)}
     cases = step_set.read_cases(folder, options.split, options.limit, twelve)
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
-    asked = step_set.requests(cases, twelve)
-    prompts = prompt_digest(incomplete_evidence=True) if twelve else prompt_digest()
-    rendered_by = steps.pop("rendered_by")
-    if rendered_by not in (None, prompts):
+    asked = step_set.requests(cases, **setting)
+    if steps.pop("rendered_by") not in (None, prompt_digest(incomplete_evidence=twelve)):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
-    steps |= {"split": options.split, "limit": options.limit, "prompt_sha256": prompts}
+    steps |= {"split": options.split, "limit": options.limit, "drop_category": dropped}
+    steps["prompt_sha256"] = prompt_digest(**setting)
     sent = map(options.allowance.applied, asked.values())
     steps["max_tokens"] = max(request.sampling.max_tokens for request in sent)
+    if shown := options.allowance.plain.get("examples"):
+        steps["examples"] = shown
     how = (options.in_flight, asking.TRIES, options.allowance)
     with (
         exclusive(options.output, owned=OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,
     ):
         made, spent = runs.ask(
-            specs,
+            options.specs,
             lambda spec: asking.Client(opener(spec), cache, *how),
             asked,
-            twelve,
+            **setting,
         )
         made += runs.constants(step_set.majority(folder, incomplete_evidence=twelve), asked)
         found = results(steps, cases, made, options.seed)
@@ -92,16 +71,6 @@ def with_annotations(cases: Sequence[step_set.StepCase], folder: Path) -> list[s
     """The same rows, their questions with the answers and annotations of a verified folder."""
     found = annotated([case.question for case in cases], folder)
     return [replace(case, question=own) for case, own in zip(cases, found, strict=True)]
-
-
-def _check(spec: str, verified: Path | None) -> None:
-    """Raise ``UserError`` for a spec that can't be read, or lacks the annotations it needs."""
-    open_engine(spec)
-    if spec.partition(":")[0] == "symbolic" and verified is None:
-        raise UserError(
-            f"{spec} reasons over annotations, which the steps do not hold: add --verified with "
-            "the folder that they were made of"
-        )
 
 
 def _parser() -> Parser:
@@ -117,9 +86,11 @@ def _parser() -> Parser:
     add("--split", default=TEST, metavar="NAME", help="of the set (default test)")
     lacking = "with twelve labels: rows that lack evidence, too"
     add("--incomplete-evidence", action="store_true", help=lacking)
+    learnt = "that the prompt lacks, of a served verifier that learnt so (adapters here say it)"
+    add("--drop-category", choices=DROPPABLE, help=learnt)
     add("--limit", **COUNT, help="the first N rows (default: all)")
     add_model_options(parser, IN_FLIGHT)
-    add_role_options(parser, [ROLE])
+    add_role_options(parser, [ROLE], [ROLE])
     add("--seed", **SEED, help="of the bootstrap (default 0)")
     return parser
 

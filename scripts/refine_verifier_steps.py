@@ -15,7 +15,8 @@ from builders.steps.summary import mining
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods.loop import DEFAULT, GENERATE, VERIFY, Limits
+from safe_stepwise.methods.limits import DEFAULT, Limits
+from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
 from safe_stepwise.store.names import known_version
 from scripts.cli import (

@@ -24,6 +24,7 @@ from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import released
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN, build_plans, check_plans, foreseen_trainings
+from scripts.release_sets import sets
 
 SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
 
@@ -58,7 +59,7 @@ def regenerate(
     """
     manifest = read_manifest(manifest_file, KNOWN)
     others = model_parts(manifest, output, cache, evaluated, timeout)
-    return released(manifest, output, others, cache=cache, timeout=timeout, **options)
+    return released(manifest, output, sets, others, cache=cache, timeout=timeout, **options)
 
 
 def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> str:

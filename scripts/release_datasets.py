@@ -1,46 +1,37 @@
 """What makes the datasets of a release, and the release of all its parts; no command itself."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from builders.steps.build import build as build_steps
-from builders.steps.chunks import Maker
-from builders.steps.collect import StepsBuild
-from builders.steps.model import INJECT, TRAJECTORY, known_maker
-from builders.steps.summary import counts as steps_counts
-from builders.steps.summary import summary as steps_summary
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
 from builders.work.shards import Annotator
-from cards import verifier_steps as card
 from cards.cards import CARDS
 from cards.release import read_release
 from evaluators.audit.release import check_rows
 from releases import parts
-from releases.manifest import OWN_SET, Manifest
+from releases.manifest import Manifest
 from releases.needs import left_out
 from releases.parts import Made, Part
-from releases.planning import no_refined
 from releases.refining import PART as REFINEMENT
 from safe_stepwise.engines.client import IN_FLIGHT
-from safe_stepwise.errors import UserError
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import DATASETS, LABELS, STEPS
-from scripts.cli import warn
-from scripts.release_plans import build_plans, check_plans, read_audits, steps_plan
-from scripts.release_refinement import Asking, found_in, refinement
+from safe_stepwise.store.names import DATASETS, LABELS
+from scripts.asking import Asking
+from scripts.release_plans import build_plans, check_plans, read_audits
 
 
 def released(
     manifest: Manifest,
     output: Path,
+    sets: Callable[..., Iterator[tuple[Part, Annotator]]],
     others: Sequence[Part],
     *,
     skip_training: bool = False,
@@ -52,7 +43,8 @@ def released(
 ) -> str:
     """Make a release or check a complete one; returns what there is to say.
 
-    ``others`` are its parts beside the datasets; ``only`` names those to make, with what they need;
+    ``sets`` has the parts that make its verifier sets (`release_sets.sets`), ``others`` are those
+    beside the datasets; ``only`` names those to make, with what they need;
     ``engine`` are the fields of a `Build` that say where it runs. Raises ``UserError`` as
     `parts.make` does, and ``Submitted`` when one of the builds was only handed to a scheduler.
     """
@@ -60,21 +52,10 @@ def released(
     teachers = partial(known_teacher, cache=cache, in_flight=in_flight, timeout=timeout)
     plans = build_plans(manifest, output / DATASETS, teachers)
     sources: list[Annotator] = [plan.teacher for plan in plans]
-    made = []
-    allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
     asking = Asking(cache, in_flight, timeout, manifest.allowance)
-    for name, entry in manifest.sets.items():
-        teacher = teachers(entry.teacher, allowance=allowance)
-        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable)
-        plan = steps_plan(manifest, name, output, engine.get("workers", 1))
-        if entry.refinement is not None:
-            build_set = partial(build_steps, maker=maker, card=card.files, warn=warn)
-            made.append(refinement(manifest, plan, build_set, output, asking))
-            if made[-1].name not in skip:
-                plan = replace(plan, refined=found_in(output))
-        check = partial(_check_steps, manifest, name, maker)
-        follows = REFINEMENT if entry.refinement is not None else ""
-        made.append(Part(name, partial(_steps, name, plan, maker, manifest), check, follows))
+    made = []
+    for part, maker in sets(manifest, output, teachers, asking, skip, engine.get("workers", 1)):
+        made.append(part)
         sources.append(maker)
     plans = [replace(plan, **engine) for plan in plans]
     datasets = Part(
@@ -106,26 +87,12 @@ def _check(manifest: Manifest, output: Path, plans: Sequence[Build]) -> None:
         plan.teacher.check()
 
 
-def _check_steps(manifest: Manifest, name: str, maker: Maker) -> None:
-    if unmined := no_refined(manifest, name):
-        raise UserError(f"{manifest.path}: {unmined}")
-    maker.check()
-
-
 def _builds(plans: Sequence[Build], sources: Sequence[Annotator], manifest: Manifest) -> Made:
     audit = read_audits(manifest).get(LABELS)
     cards = {name: partial(card, audit=audit) for name, card in CARDS.items()}
     made = [build(plan, cards) for plan in plans]
     _close(sources)  # what comes next may want their memory
     return Made(overview(made), counts(made))
-
-
-def _steps(name: str, plan: StepsBuild, maker: Maker, manifest: Manifest) -> Made:
-    own = name == OWN_SET  # which the audits are of
-    files = partial(card.files, audit=read_audits(manifest).get(STEPS) if own else None)
-    made = build_steps(plan, maker, files, warn)
-    counted = "verifier-steps" if own else f"verifier-steps-{name}"
-    return Made(steps_summary(plan, made), {counted: steps_counts(made)})
 
 
 def _audits(manifest: Manifest, datasets: Path) -> Made:

@@ -19,6 +19,8 @@ from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, QUESTIONS, REPO
 from scripts.release_adapters import Training, own_training, trainings_of
 from scripts.release_training import trained, write_card
 
+_SAME = ("limit", "drop_gold", "corpus", "as_published", "judge_without_question")
+"""What an entry of a manifest calls as the command does."""
 CHECKOUT = Path(__file__).parents[1]
 MOST_TRACES = 25_000_000
 """Bytes of lines that go on a page; of more `view_traces` makes one, where it is wanted."""
@@ -101,12 +103,9 @@ def _options(
         "generator": tuple(map(played, entry.generator)),
         "verifier": tuple(map(played, entry.verifier)),
         "judge": None if entry.judge is None else played(entry.judge),
-        "limit": entry.limit,
         "seed": manifest.seed,
-        "drop_gold": entry.drop_gold,
-        "corpus": entry.corpus,
-        "allowance": manifest.allowance,
-        **{name: getattr(entry, name) for name in OPTIONS},
+        "allowance": entry.allowed(manifest.allowance),
+        **{name: getattr(entry, name) for name in (*OPTIONS, *_SAME)},
     }
 
 

@@ -1,8 +1,7 @@
 """What makes the refinement of a release: train, diagnose, augment; no command itself."""
 
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,19 +10,16 @@ from builders.steps.mining import Refinement
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
 from builders.steps.summary import mining
-from releases.evaluations import OWN_ADAPTER, AdapterEntry, RefinementEntry
+from releases.evaluations import OWN_ADAPTER, RefinementEntry
 from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.refining import PART, Round, Stage, refined_folder, run
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.loop import GENERATE, VERIFY
-from safe_stepwise.open import Opener
 from safe_stepwise.records import identity
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import labeled_files
 from safe_stepwise.store.names import TRAIN, VERIFIED
+from scripts.asking import Asking
 from scripts.cli import warn
 from scripts.release_adapters import Training, own_training
 from scripts.role_options import roles_of
@@ -35,16 +31,6 @@ ROLES = (*roles_of(("steps/trajectory", "steps/inject")), *LOOP)
 """Of all requests that rounds are made with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How models are asked: the file of replies, how many requests wait, seconds for a call."""
-
-    cache: Path | None
-    in_flight: int
-    timeout: float | None
-    allowance: Allowance = AS_PROMPTED
-
-
 def found_in(output: Path) -> Path:
     """The rows that all rounds of a release found."""
     return refined_folder(output) / REFINED
@@ -52,6 +38,7 @@ def found_in(output: Path) -> Path:
 
 def refinement(
     manifest: Manifest,
+    entry: RefinementEntry,
     plan: StepsBuild,
     build: Callable[[StepsBuild], object],
     output: Path,
@@ -59,10 +46,10 @@ def refinement(
 ) -> Part:
     """What finds the refined rows of a manifest's verifier set, for all of which ``plan`` stands.
 
-    ``build`` builds the set of a plan.
+    ``entry`` says how, ``build`` builds the set of a plan.
     """
-    entry, adapter = _entries(manifest)
-    learning = partial(_learning, own_training(manifest, adapter, output))
+    assert manifest.adapter is not None  # as the manifest was read
+    learning = partial(_learning, own_training(manifest, manifest.adapter, output))
     stage = Stage(
         build=lambda this, refined: build(_plan(plan, this, refined)),
         train=lambda this: train(learning(this).recipe, resume=True, warn=warn),
@@ -86,15 +73,6 @@ def refinement(
     return Part(PART, make, learning(Round(output)).check)
 
 
-def _entries(manifest: Manifest) -> tuple[RefinementEntry, AdapterEntry]:
-    steps, adapter = manifest.verifier_steps, manifest.adapter
-    # As the manifest was read.
-    assert steps is not None
-    assert steps.refinement is not None
-    assert adapter is not None
-    return steps.refinement, adapter
-
-
 def _learning(own: Training, this: Round) -> Training:
     """How the adapter of a round is trained: as the release's own, on the set of the round.
 
@@ -116,10 +94,7 @@ def _mine(entry: RefinementEntry, wanted: Refinement, asking: Asking, this: Roun
     wanted = replace(wanted, output=this.mined)
     specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(this.adapter))]
     specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-    allowance = asking.allowance.only(LOOP)
-    with closing(ResponseCache(asking.cache or default_cache())) as cache:
-        opened = map(Opener(asking.timeout), specs)
-        clients = [Client(one, cache, asking.in_flight, allowance=allowance) for one in opened]
+    with asking.clients(specs, LOOP) as clients:
         found = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
     return "\n\n" + mining(wanted, found)
 

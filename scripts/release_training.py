@@ -5,6 +5,7 @@ from typing import Any
 
 from cards.adapter import adapter as card
 from cards.base_model import license_of_base
+from evaluators.verifier.options import Options
 from releases import report
 from releases.evaluations import OWN_ADAPTER
 from releases.parts import Made
@@ -31,7 +32,7 @@ def trained(training: Training, cache: Path | None, timeout: float | None) -> Ma
     """Train or go on training, measure if that is asked for, write the card."""
     record, spec = train(training.recipe, resume=True, warn=warn), training.entry.verifier
     if spec is not None:
-        options = evaluate_verifier.Options(
+        options = Options(
             str(training.output / DATASETS),
             spec.replace(OWN_ADAPTER, str(training.folder)),
             training.home / QUALITY,
@@ -39,6 +40,7 @@ def trained(training: Training, cache: Path | None, timeout: float | None) -> Ma
             timeout=timeout,
             allowance=training.allowance,
             incomplete_evidence=training.recipe.incomplete_evidence,
+            drop_category=training.recipe.filters.unasked,
         )
         print(evaluate_verifier.evaluated(options))
     write_card(training)

@@ -2,8 +2,8 @@
 
 The defaults are those of the paper (SAFE v1, sections 4.1 and A.2): QLoRA with rank 64, scaling 128
 and dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up, learning rate 1e-4,
-2 epochs, effective batch 64. What it leaves open (double quantisation, weight decay, clipping) is
-as in the libraries, and stands in `training.json`.
+2 epochs, effective batch 64. What it leaves open (weight decay, clipping) is as in the libraries;
+double quantisation is ours, for its memory.
 """
 
 import dataclasses
@@ -19,11 +19,13 @@ from typing import Annotated, Any, Literal
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_yaml
 from safe_stepwise.store.names import Origin
-from safe_stepwise.taxonomy import Category
+from safe_stepwise.taxonomy import DROPPABLE, Category
 
 Said = Literal["full", "diagnosis", "guidance"]
 Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
+CLIPPING = 1.0
+"""The norm at which the libraries clip gradients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,17 @@ class Filters:
     """Which rows and fields an ablation trains on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
 
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
+    drop_from_prompt: Annotated[bool, "and name none of that category in the prompt, either"] = (
+        False
+    )
     feedback: Annotated[Said, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
     rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
+
+    @property
+    def unasked(self) -> Category | None:
+        """The category that the prompt lacks."""
+        return self.drop_category if self.drop_from_prompt else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class Recipe:
     learning_rate: Annotated[float, "at its peak"] = 1e-4
     warmup: Annotated[float, "share of the steps"] = 0.03
     weight_decay: Annotated[float, "of AdamW"] = 0.0
+    max_grad_norm: Annotated[float, "gradients are clipped at this norm"] = CLIPPING
     epochs: Annotated[float, "times each row is seen"] = 2.0
     effective_batch: Annotated[int, "rows a step, over all devices"] = 64
     device_batch: Annotated[int, "rows a device holds at a time"] = 4
@@ -77,12 +88,14 @@ class Recipe:
             _demand(getattr(self, name) >= 1, name, "has to be 1 or more")
         for name, number in (("max_length", self.max_length), ("filters.rows", self.filters.rows)):
             _demand(number is None or number >= 1, name, "has to be 1 or more")
-        for name in ("learning_rate", "epochs"):
+        for name in ("learning_rate", "epochs", "max_grad_norm"):
             _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         for name in ("lora_dropout", "warmup", "weight_decay"):
             _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
+        can = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
+        _demand(can, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
         fits = "flash" in self.attention or not self.padding_free
         _demand(fits, "padding_free", "needs attention: flash_attention_2")
 

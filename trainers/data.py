@@ -48,7 +48,7 @@ class Data:
 
 def kind_of(recipe: Recipe) -> Kind:
     """The kind of row that a recipe trains a verifier on."""
-    return verifier(recipe.incomplete_evidence)
+    return verifier(recipe.incomplete_evidence, recipe.filters.unasked)
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:

@@ -6,12 +6,13 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.names import TRAINING
 from trainers import lora, machine
-from trainers.config import FREE, Recipe
+from trainers.config import CLIPPING, FREE, Recipe
 from trainers.data import Data, Joined
 from trainers.rows.tokens import Example
 
-RECORD = "training.json"
+RECORD = TRAINING
 
 
 def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
@@ -19,6 +20,9 @@ def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
     # By content: a folder may have moved, and rows of another setting are other rows.
     where = ("base_model", "dataset", "plus", "incomplete_evidence")
     kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
+    del kept["filters"]["drop_from_prompt"]  # likewise
+    if recipe.max_grad_norm == CLIPPING:
+        del kept["max_grad_norm"]  # what a run clipped by that was begun before there was the key
     return kept | {"base_model": weights.revision, "dataset": data.sha256}
 
 

@@ -57,7 +57,8 @@ def train(
     data = read_data(recipe, weights, kind)
     prompts = kind.prompt_digest()
     abouts = (data.source.about, *(one.source.about for one in data.joined))
-    if first and {about.get(kind.rendered_by, prompts) for about in abouts} != {prompts}:
+    ours = (kind.set_digest or kind.prompt_digest)()
+    if first and {about.get(kind.rendered_by, ours) for about in abouts} != {ours}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with locks.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
         work = recipe.output / WORK / "training"

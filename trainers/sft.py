@@ -58,6 +58,7 @@ def sft_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtyp
         lr_scheduler_type="cosine",
         warmup_steps=recipe.warmup,  # below 1 it is a share
         weight_decay=recipe.weight_decay,
+        max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         bf16=dtype == torch.bfloat16,
         use_cpu=not gpu,

@@ -88,9 +88,12 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
     """Write the corpus, measure how well it can be searched, and write the record of both.
 
     The index of the search is kept in the folder ``indices``, for who searches next. Raises
-    ``UserError`` for sources that can't be read, and for an output that can't be written.
+    ``UserError`` for sources that can't be read, and for an output that can't be written, or that
+    is one of them.
     """
     record = plan.record
+    if plan.output.resolve() in {Path(source.source).resolve() for source in plan.sources}:
+        raise UserError(f"--output {plan.output}: is one of the inputs; write the corpus elsewhere")
     reading = _Reading(plan)
     plan.output.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -98,6 +101,7 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
         telling("corpus", "row", None, lambda: reading.rows, reading.standing),
     ):
         write_parts(plan.output, _packed(reading.lines(), plan.output.suffix == ".gz"))
+    record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
     corpus = Corpus.open(plan.output, indices)
     found = _recall(plan, corpus, reading.drawn) if plan.recall_of else None
     made = CorpusStatistics(

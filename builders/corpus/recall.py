@@ -17,7 +17,8 @@ from builders.verified.verification import verify
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.methods.searching import RETRIEVED, Search
+from safe_stepwise.methods.limits import Search
+from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage, Question
 from safe_stepwise.store.codec import label_row, question_row
 

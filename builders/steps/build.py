@@ -14,13 +14,14 @@ from typing import Any
 
 from builders.steps import configs, leakage
 from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import Found, StepsBuild, enough, make, question_key
-from builders.steps.composition import choose, rank
+from builders.steps.collect import Found, StepsBuild, enough, make, refuse_lost
+from builders.steps.composition import Chosen, choose, rank
 from builders.steps.configs import key_of
 from builders.steps.features import config_features
+from builders.steps.first import Taken, held_out
 from builders.steps.lengths import check_lengths
 from builders.steps.probes import probed_for_twins
-from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
+from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified, question_key
 from builders.steps.refined import origin_of
 from builders.steps.rewording import in_held_back_words
 from builders.steps.rewriting import Rewriter, checkers_of
@@ -78,6 +79,8 @@ def build(
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
     plan = replace(plan, pool=enough(plan, verified))
+    if plan.first is not None:
+        plan.first.check(verified.builds)
     if others := _labelled_otherwise(verified):
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
     found = Found()
@@ -133,7 +136,7 @@ def _write(
     rewriter: Rewriter | None,
 ) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
-    chosen = choose(found.candidates, plan.composition, plan.seed)
+    chosen, taken = _chosen(plan, found)
     picked = _picked(found, chosen.ids, plan.seed)
     test, together = _split(plan, [row for row in picked if row.id in chosen.ids])
     reworded = in_held_back_words(
@@ -157,6 +160,7 @@ def _write(
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined, _families(rows[STEPS])),
         rewording=rewording,
+        rows_of=_told(plan, taken, together, test),
         missing_evidence=configs.sizes(rows[MISSING]),
         missing_evidence_twins=configs.sizes(rows[MISSING_TWINS]),
         wordings={name: configs.wordings(parts[TEST], new) for name, parts in rows.items()},
@@ -175,6 +179,31 @@ def _write(
         **counted(rows[STEPS]),
         **_found_counts(found),
     )
+
+
+def _chosen(plan: StepsBuild, found: Found) -> tuple[Chosen, Taken | None]:
+    """The rows of a set; those of a first build that were not made are refused, not replaced."""
+    if plan.first is None:
+        return choose(found.candidates, plan.composition, plan.seed), None
+    taken = plan.first.take(found.candidates, plan.seed)
+    refuse_lost(plan, taken.refused, found)
+    if not taken.ids:
+        raise UserError(
+            f"{plan.output}: not one row of {plan.first.name} could be made by this teacher; all "
+            f"reasons are in {plan.work / REFUSED}"
+        )
+    return Chosen(taken.ids), taken
+
+
+def _told(
+    plan: StepsBuild, taken: Taken | None, together: Sequence[Sequence[str]], test: set[str]
+) -> dict[str, Any] | None:
+    """What came of the rows of a first build, if there is one."""
+    if plan.first is None or taken is None:
+        return None
+    there = {key for group in together for key in group}
+    before = {question_key(*question) for question in plan.first.tested}
+    return plan.first.told(taken, len((before & there) - test))
 
 
 def _reworded(
@@ -228,6 +257,8 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     links = [(question_key(name, other), key) for name, other, key in shown if other]
     together = leakage.groups(documents, links)
     together.sort(key=lambda group: rank(plan.seed, group[0]))
+    if plan.first is not None:
+        return held_out(together, {question_key(*q) for q in plan.first.tested}), together
     # Benchmark by benchmark, so that the test split has its share of each.
     of: dict[str, list[list[str]]] = defaultdict(list)
     for group in together:

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,7 +19,14 @@ from builders.steps.chunks import (
     refused_row,
 )
 from builders.steps.composition import Candidate, Composition, fill
-from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
+from builders.steps.first import First
+from builders.steps.questions import (
+    VerifiedSet,
+    near_evaluation,
+    question_key,
+    rows,
+    splits_of,
+)
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Executor, Standing, results
@@ -57,6 +64,8 @@ class StepsBuild:
     """Rows that `refine_verifier_steps` wrote, to join those that are made."""
     unverifiable: bool = False
     """Of the questions that could not be verified instead (an ablation: SAFE v2, Table 5)."""
+    first: First | None = None
+    """Another build, whose rows are to be made anew (an ablation: SAFE v2, Table 6)."""
 
     @property
     def work(self) -> Path:
@@ -113,9 +122,12 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
 def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
     """Questions of each split that give the rows of a plan where it does not say how many.
 
-    All of them (None) where so many questions are wanted, or where refined rows may be of any.
+    All of them (None) where so many questions are wanted, or where refined rows may be of any; of
+    those of a first build, all.
     """
     wanted = plan.composition
+    if plan.first is not None:
+        return None
     if plan.pool or wanted.questions or wanted.per_benchmark or plan.refined:
         return plan.pool
     there: Counter[str] = Counter()
@@ -133,6 +145,8 @@ def _there(plan: StepsBuild, build: Mapping[str, Any]) -> int:
 
 def _total(plan: StepsBuild, verified: VerifiedSet) -> int:
     """Questions to make steps of."""
+    if plan.first is not None:
+        return sum(map(len, plan.first.questions.values()))
     there = [_there(plan, build) for build in verified.of(plan.benchmarks)]
     return sum(min(number, plan.pool or number) for number in there)
 
@@ -146,6 +160,12 @@ def _refuse(one: Refused, found: Found) -> bytes:
         found.last_failure = one.reason
     # Half a surrogate pair, which a model may have written, becomes its escape.
     return f"{canonical_json(one)}\n".encode("utf-8", "backslashreplace")
+
+
+def refuse_lost(plan: StepsBuild, lost: Iterable[Refused], found: Found) -> None:
+    """Count rows of a first build that were not made, behind all else that was refused."""
+    with (plan.work / REFUSED).open("ab") as lines:
+        lines.writelines(_refuse(one, found) for one in lost)
 
 
 def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
@@ -190,7 +210,10 @@ def chunks_of(
     folder, left = plan.work / "shards", dict(refined)
     for benchmark in dict.fromkeys(b["benchmark"] for b in verified.of(plan.benchmarks)):
         for split in splits_of(verified, benchmark):
-            content = rows(verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable)
+            among = plan.first.questions.get(benchmark, ()) if plan.first else None
+            content = rows(
+                verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable, among
+            )
             while part := tuple(islice(content, CHUNK_QUESTIONS)):
                 keys = [question_key(benchmark, row["id"]) for row in part]
                 ours = tuple(row for key in keys for row in left.pop(key, ()))
@@ -232,8 +255,3 @@ def _count(
             found.missing.append(candidate)
         else:
             found.candidates.append(candidate)
-
-
-def question_key(benchmark: str, question: str) -> str:
-    """A question's key over all benchmarks."""
-    return f"{benchmark}\0{question}"

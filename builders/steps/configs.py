@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from builders.steps import leakage
-from builders.steps.collect import question_key
 from builders.steps.composition import rank
 from builders.steps.features import (
     CONFIGS,
@@ -17,6 +16,7 @@ from builders.steps.features import (
     prompt_completion_row,
     step_row,
 )
+from builders.steps.questions import question_key
 from builders.steps.rows import StepRow
 from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.store.names import (
@@ -111,7 +111,9 @@ def files(
 def _rows_of(config: str, of: Mapping[str, Sequence[StepRow]], seed: int) -> Sequence[StepRow]:
     """A split's rows of a config; where it has those of others, in the order of one draw."""
     if config == MISSING_PROMPT_COMPLETION:
-        return sorted(chain.from_iterable(of.values()), key=lambda row: rank(seed, row.id))
+        # A draw of its own: rows of `STEPS` are those that came first by the seed and their ids.
+        drawn = chain.from_iterable(of.values())
+        return sorted(drawn, key=lambda row: rank(seed, f"{config} {row.id}"))
     return of[STEPS if config == PROMPT_COMPLETION else config]
 
 

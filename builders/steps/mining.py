@@ -25,10 +25,9 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import words_of
+from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import (
-    DEFAULT,
     MALFORMED,
-    Limits,
     read_reply,
     run_question,
     tries_at_steps,
@@ -57,6 +56,41 @@ class Refinement:
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefinementStatistics:
+    """The record of a run, all of it in ``refinement.json``."""
+
+    version: str
+    seed: int
+    generator: str
+    verifier: str
+    teacher: str
+    simulated: bool
+    """Whether generator, verifier or teacher is no model but a script or annotations at play."""
+    limits: Limits
+    limit: int | None
+    questions: dict[str, int]
+    last_failure: str
+    """Why the last of those that failed did, "" where none did."""
+    tries: dict[str, int]
+    checked: int
+    disagreements: int
+    mining_rate: float
+    families: list[dict[str, Any]]
+    """Every weakness that was looked for: its ``name`` and ``meaning``, the ``disagreements`` that
+    are of it, how many of them are ``doubted``, and the ``rows`` that were drawn."""
+    clusters: list[dict[str, Any]]
+    """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
+    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
+    whose step is an ideal one."""
+    wanted: int
+    rows: int
+    refused: dict[str, int]
+    verified: list[dict[str, Any]]
+    prompts_sha256: dict[str, str]
+    code_sha256: str
 
 
 class Pattern(NamedTuple):

@@ -95,7 +95,8 @@ class ModelMaker:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}"
+        shown = self.teachers.allowance.shown
+        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{shown}"
 
     @property
     def identity(self) -> str:

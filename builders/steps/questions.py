@@ -90,6 +90,11 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     return VerifiedSet(found, tuple(builds))
 
 
+def question_key(benchmark: str, question: str) -> str:
+    """A question's key over all benchmarks."""
+    return f"{benchmark}\0{question}"
+
+
 def rows(
     verified: VerifiedSet,
     benchmark: str,
@@ -97,15 +102,18 @@ def rows(
     pool: int | None,
     seed: int,
     unverifiable: bool = False,
+    among: Sequence[str] | None = None,
 ) -> Iterator[Row]:
     """The verified rows of a split with their labels, or the unverifiable ones instead.
 
-    Of ``pool``, the first by a draw.
+    Of ``pool``, the first by a draw; or those ``among`` some ids.
     """
     files = parquet_files(verified.folder, benchmark + LABELED, split)
     sound, wanted = partial(_sound, benchmark=benchmark, split=split), _wanted(unverifiable)
     if pool is not None:
         wanted = _among(_drawn(files, pool, seed, unverifiable))
+    elif among is not None:
+        wanted = _both(wanted, _among(among))
     for file in files:
         yield from read_rows(file, sound, wanted=wanted)
 
@@ -177,6 +185,10 @@ def _among(ids: Sequence[str]) -> Callable[[Any], Any]:
     """Says of a batch which of its rows have one of some ids."""
     drawn = pa.array(ids, pa.string())
     return lambda batch: pc.is_in(batch.column("id"), value_set=drawn)
+
+
+def _both(one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda batch: pc.and_(one(batch), other(batch))
 
 
 def _question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:

@@ -10,13 +10,20 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from builders.steps.features import check_row
-from builders.steps.mining import Case, Mined, Refinement, in_turn, mine
+from builders.steps.mining import (
+    Case,
+    Mined,
+    Refinement,
+    RefinementStatistics,
+    in_turn,
+    mine,
+)
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
@@ -27,8 +34,8 @@ from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
-from safe_stepwise.methods.loop import Limits
 from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.records import FAILED, Feedback
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
@@ -36,41 +43,6 @@ from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import TRAIN
 
 ANNOTATIONS = "annotations"
-
-
-@dataclass(frozen=True, slots=True)
-class RefinementStatistics:
-    """The record of a run, all of it in ``refinement.json``."""
-
-    version: str
-    seed: int
-    generator: str
-    verifier: str
-    teacher: str
-    simulated: bool
-    """Whether generator, verifier or teacher is no model but a script or annotations at play."""
-    limits: Limits
-    limit: int | None
-    questions: dict[str, int]
-    last_failure: str
-    """Why the last of those that failed did, "" where none did."""
-    tries: dict[str, int]
-    checked: int
-    disagreements: int
-    mining_rate: float
-    families: list[dict[str, Any]]
-    """Every weakness that was looked for: its ``name`` and ``meaning``, the ``disagreements`` that
-    are of it, how many of them are ``doubted``, and the ``rows`` that were drawn."""
-    clusters: list[dict[str, Any]]
-    """Largest first. A cluster's mining rate is its share of the steps that the checker gives that
-    label, of that kind and plan; ``doubted`` are those whose label no second rule bears out, or
-    whose step is an ideal one."""
-    wanted: int
-    rows: int
-    refused: dict[str, int]
-    verified: list[dict[str, Any]]
-    prompts_sha256: dict[str, str]
-    code_sha256: str
 
 
 def refine(
@@ -85,6 +57,8 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
+    dropped = dropped_category([verifier.engine], plan.limits.drop_category)
+    plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
     with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
         mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
         statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
@@ -204,7 +178,7 @@ def _statistics(
         ],
         prompts_sha256={
             "generator": generating.prompt_digest(),
-            "verifier": verifying.prompt_digest(),
+            "verifier": verifying.prompt_digest(dropped=plan.limits.drop_category),
         },
         code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
     )

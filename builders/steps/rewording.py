@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from builders.steps.chunks import Maker, pairs_of
-from builders.steps.collect import StepsBuild, chunks_of, question_key
+from builders.steps.collect import StepsBuild, chunks_of
 from builders.steps.composition import rank
-from builders.steps.questions import VerifiedSet
+from builders.steps.questions import VerifiedSet, question_key
 from builders.steps.rows import StepRow
 from safe_stepwise.store.names import REFINED
 

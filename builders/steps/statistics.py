@@ -53,6 +53,11 @@ class StepStatistics:
     """Where the refined rows come from, if any was given (see `refined.origin_of`)."""
     rewording: Rewording | None
     """What became of the rows that a model was to word anew, if one was."""
+    rows_of: Mapping[str, Any] | None
+    """The build whose rows these are by another teacher, if there is one: its ``name``,
+    ``revision``, ``teacher`` and ``sha256`` (of its record), how many ``rows`` it has, by what they
+    were ``matched`` (id, position, type), which were ``lost`` by row class, and how many questions
+    ``moved`` out of its test split."""
     rows: int
     questions: int
     splits: Counts

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.steps.collect import StepsBuild
-from builders.steps.mining import Refinement
+from builders.steps.mining import Refinement, RefinementStatistics
 from builders.steps.probes import Probe
 from builders.steps.refined import REFINED, STATISTICS
-from builders.steps.refinement import RefinementStatistics
 from builders.steps.statistics import Rewording, StepStatistics
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, STEPS, UNSEEN, VERIFIER_STEPS
@@ -54,6 +53,8 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
     for name, short in made.shortfalls.items():
         missing = ", ".join(f"{what} {number:,}" for what, number in short.items())
         lines.append(f"{name} has fewer than wanted, others stand in: {missing}")
+    if made.rows_of is not None:
+        lines += _rows_of(made.rows_of)
     if made.refined is not None:
         given = made.refined["rows"]
         chosen = sum(b["refined"] for b in made.benchmarks.values())
@@ -70,6 +71,25 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         lines.append(f"{failed:,} requests failed; run the same command again: only they are asked")
     folder = plan.output / VERIFIER_STEPS
     return "\n".join([*lines, f"\n{folder}", f'\nload_dataset("{folder}")'])
+
+
+def _rows_of(found: Mapping[str, Any]) -> Iterator[str]:
+    """How many rows of a first build there are by another teacher, and which are not."""
+    matched, lost = found["matched"], found["lost"]
+    yield (
+        f"rows of {found['name']} ({found['teacher']}) that this teacher made: "
+        f"{sum(matched.values()):,} of {found['rows']:,} ({matched['id']:,} the same, "
+        f"{matched['position']:,} of the same type at the same position, {matched['type']:,} at "
+        "another)"
+    )
+    if lost:
+        shown = ", ".join(f"{name} {number:,}" for name, number in lost.items())
+        yield f"not made, each with its id in {REFUSED}: {shown}"
+    if found["moved"]:
+        yield (
+            f"questions of its test split that are in train here, with others of their passages: "
+            f"{found['moved']:,}; don't measure what this set trains on the other's test rows"
+        )
 
 
 def _per_question(made: StepStatistics) -> str:

@@ -84,6 +84,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         release = publishing.new_release(plan.work)
         statistics = _statistics(plan, source, done, tally, *_write(plan, done, release, tally))
         _refuse_unjudged(plan, done, statistics)
+        _refuse_unnamed(plan, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
         for name in DATASETS:
@@ -109,6 +110,17 @@ def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> No
     raise UserError(
         f"{plan.teacher.name}: none of the {statistics.unparsed} rows could be judged, and nothing "
         f"was published; the last: {last.rstrip('.')}; {mend}"
+    )
+
+
+def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
+    """Raise ``UserError`` if lists name no row of a whole split: they are of other questions."""
+    if statistics.listed is None or statistics.listed.rows or plan.limit is not None:
+        return
+    raise UserError(
+        f"{plan.teacher.name}: names no row of {plan.benchmark} {plan.split}, so that all would "
+        "count as sound, and nothing was published; give the lists of this split (a part of it, "
+        "by --limit, may have none)"
     )
 
 

@@ -95,7 +95,7 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
     lines = [table([header, *rows, ("total", *total)])]
     saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
     lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
-    if plan.teacher.allowance:
+    if plan.teacher.allowance.max_tokens or plan.teacher.allowance.effort:
         lines.append(
             "Replies of a role with a limit or an effort of its own are counted at its limit."
         )
@@ -131,11 +131,12 @@ def _add(
     completion: int,
     more_prompt: int = 0,
 ) -> None:
-    characters = sum(len(message.content) for message in request.messages)
-    share, limit = work[request.role], allowance.applied(request).sampling.max_tokens
+    sent, share = allowance.applied(request), work[request.role]
+    characters = sum(len(message.content) for message in sent.messages)
     share.calls += 1
     share.prompt += characters // CHARACTERS_PER_TOKEN + more_prompt
-    share.completion += limit if allowance.names(request.role) else completion
+    limit = sent.sampling.max_tokens
+    share.completion += limit if allowance.limits(request.role) else completion
 
 
 def _reply(passage: Passage) -> int:

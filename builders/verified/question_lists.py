@@ -109,7 +109,10 @@ def _array(value: object) -> list[str]:
 
 
 def _texts(text: str) -> list[str]:
-    """The lines of a text, or what they say if each is a string of JSON."""
+    """The lines of a text, or what they say if each is a string of JSON.
+
+    Where most are, a line that is none is broken: read as it stands it would name nothing.
+    """
     # Newlines alone end a line: a question may hold what else Python takes for the end of one.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     values = [_value(line) for line in lines]
@@ -117,7 +120,10 @@ def _texts(text: str) -> list[str]:
         if isinstance(value, dict | list):
             raise ValueError(f":{number}: holds an object of JSON, not the text of a question")
     said = [value for value in values if isinstance(value, str)]
-    return said if len(said) == sum(1 for line in lines if line.strip()) else lines
+    bare = [n for n, line in enumerate(lines, 1) if line.strip() and values[n - 1] is None]
+    if len(said) > len(bare) > 0:
+        raise ValueError(f":{bare[0]}: is no string of JSON, as most lines are")
+    return lines if bare else said
 
 
 def _value(text: str) -> object:

@@ -15,7 +15,7 @@ from pathlib import Path
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.numbers import results
-from evaluators.comparison.pages import page, tests_text
+from evaluators.comparison.pages import about_published, page, tests_text
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import System, apart, names
 from evaluators.comparison.tables import (
@@ -134,6 +134,7 @@ def write(
         found[0].comparison,
         "Percentages, ± half the width of the 95% bootstrap interval over questions; Δ in "
         "percentage points, on the questions that both systems have.",
+        *about_published(found[0].comparison, published),
         *(part for one in found for part in _parts(one, published)),
     )
     content = {one.title: results(one.comparison) for one in found}
@@ -161,8 +162,8 @@ def _parts(one: Ablation, published: Sequence[PublishedScore]) -> Iterable[str]:
 
 
 def told_metric(comparison: Comparison) -> Metric:
-    """What one number tells of a system: accuracy, without a judge exact match."""
-    judged = any(row.average["accuracy"] for row in comparison.rows)
+    """What one number tells of each system: accuracy, exact match where one was not judged."""
+    judged = all(row.average["accuracy"] for row in comparison.rows)
     return "accuracy" if judged else "exact_match"
 
 

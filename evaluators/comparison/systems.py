@@ -25,7 +25,8 @@ from typing import Any
 
 from evaluators.comparison.tables import EVERY
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
 LETTERS = {"max_steps": "K", "max_retries": "N"}
@@ -117,12 +118,9 @@ class System:
         'drop_gold'
         """
         wanted = set(names)
-        known = [(LETTERS.get(n, n), value) for n, value in self.options if n in wanted]
-        said = [f"{name}={value}" for name, value in known]
-        for name, value in self.conditions:
-            if name in wanted:
-                said.append(condition_text(name, value))
-        return ", ".join(said)
+        known = [(LETTERS.get(name, name), value) for name, value in self.options if name in wanted]
+        known += [(name, value) for name, value in self.conditions if name in wanted]
+        return ", ".join(condition_text(name, value) for name, value in known)
 
     def as_json(self) -> dict[str, Any]:
         """The system for a record."""
@@ -135,7 +133,7 @@ class System:
 
 
 def condition_text(name: str, value: Any) -> str:
-    """A condition in words.
+    """A condition or an option in words.
 
     >>> condition_text("corpus", "pages.jsonl@0123"), condition_text("drop_gold", True)
     ('corpus=pages.jsonl@0123', 'drop_gold')
@@ -160,8 +158,13 @@ def differing(systems: Iterable[System]) -> set[str]:
 
 
 def _differing_options(systems: Sequence[System]) -> set[str]:
+    """Of one method, to have none of a name is to differ from who has one; another has its own."""
     known = values_by_name(option for system in systems for option in system.options)
-    return {name for name, values in known.items() if len(values) > 1}
+    methods = {system.method: set[str]() for system in systems}
+    for system in systems:
+        methods[system.method].update(name for name, _ in system.options)
+    lacking = {n for s in systems for n in methods[s.method] if n not in dict(s.options)}
+    return lacking | {name for name, values in known.items() if len(values) > 1}
 
 
 def _differing_conditions(systems: Sequence[System]) -> set[str]:

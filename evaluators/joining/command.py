@@ -8,12 +8,14 @@ from typing import Any
 import safe_stepwise
 from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
+from evaluators.comparison.scores import METRIC_NAMES
 from evaluators.comparison.systems import System, names, values_by_name
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
 from evaluators.outcomes import Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
+from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
@@ -33,7 +35,7 @@ OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
 MAY_DIFFER = frozenset(
     ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "passages",
      "questions", "questions_sha256", "seed", "skipped", "source", "source_sha256", "split",
-     "conditions")
+     "conditions", "as_published", *JUDGED)
 )  # fmt: skip
 """Settings that make no difference between two runs of the same questions, or are told anyway."""
 
@@ -158,7 +160,12 @@ def _named(run: Run) -> Mapping[str, Any]:
 
 def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path) -> str:
     known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
-    lines = [f"{against.title}, average:", table(ablation.average_table(against.comparison)), ""]
+    measure = METRIC_NAMES[ablation.told_metric(against.comparison)]
+    lines = [
+        f"{against.title}, average {measure}:",
+        table(ablation.average_table(against.comparison)),
+        "",
+    ]
     asked = {(q.benchmark, q.id) for q in found.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")
     for name, count in found.left_out.items():

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.scores import METRICS
-from evaluators.comparison.systems import LETTERS, System, condition_text, values_by_name
+from evaluators.comparison.systems import (
+    LETTERS,
+    System,
+    condition_text,
+    differing,
+    values_by_name,
+)
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import Evaluation, Progress, evaluate
@@ -90,6 +96,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     lines = [table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
     if under := [condition_text(name, value) for name, value in plan.conditions.items()]:
         lines.append(f"all of them with {', '.join(under)}")
+    if followed := plan.notes.get("as_published"):
+        lines.append(f"as the papers have it, not we: {', '.join(followed)}")
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
     lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
@@ -114,7 +122,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     several = values_by_name(item for system in systems for item in system.others.items())
     roles = [role for role, names in several.items() if len(names) > 1]
     options = values_by_name(item for run in runs for item in run["options"].items())
-    told = [name for name, values in options.items() if name in LETTERS or len(values) > 1]
+    told = [name for name in options if name in LETTERS or name in differing(systems)]
     answering = {system.players[0][0] for system in systems}
     who = answering.pop() if len(answering) == 1 else "player"
     header = (who, "method", *roles, *(LETTERS.get(name, name) for name in told))
@@ -125,7 +133,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *(known.get(name, "-") for name in told),
+                *("yes" if known.get(name) is True else known.get(name, "-") for name in told),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],

@@ -25,10 +25,11 @@ from evaluators.outcomes import (
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, check, requests
-from safe_stepwise.methods.base import Method, option_values, prompts_digest
+from safe_stepwise.methods.base import Method, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import AT_ONCE, answering, run_questions
-from safe_stepwise.metric.judge import Case, Judge, Verdict
+from safe_stepwise.metric.judge import JUDGED, Case, Judge, Verdict
 from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
@@ -118,9 +119,18 @@ class Evaluation:
         return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named, **shown}
 
     @property
+    def judging(self) -> dict[str, Any]:
+        """How the judge is asked, for the record, as far as it is not our way."""
+        if self.judge is None:
+            return {}
+        shown = self.judge.client.allowance.plain.get("examples")
+        said = (not self.judge.sees_question, shown)
+        return {name: value for name, value in zip(JUDGED, said, strict=True) if value}
+
+    @property
     def conditions(self) -> dict[str, Any]:
         """What sets all its systems apart from those of other evaluations."""
-        return conditions_of(self.evidence)
+        return conditions_of({**self.evidence, **self.judging})
 
     @property
     def clients(self) -> list[Client]:

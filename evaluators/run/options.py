@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
+from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods import METHODS, verifier
+from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.methods.limits import Limits
+from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.metric.judge import Judge
@@ -25,12 +28,14 @@ from safe_stepwise.records import Question
 
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
-
-NAMED = (
-    *("max_steps", "max_retries", "on_exhausted", "feedback"),
-    *("iterations", "revisions", "samples", "sampling", "evidence"),
-)
-"""A method's options that the command has by their names; others go by ``--option``."""
+CHOICES = tuple(published_values(Limits))
+"""Options of the loop in which the papers may be followed."""
+LOOP = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
+"""Options of the loop that the command has by their names."""
+SHOWN = (verifier.ROLE, JUDGE)
+"""Roles that may be shown examples."""
+PROMPTING = ("iterations", "revisions", "samples", "sampling", "evidence")
+"""Those of the prompting methods; others go by ``--option``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,13 @@ class Options:
     sampling: Sequence[str] = ()
     evidence: Sequence[bool] = ()
     option: Sequence[str] = ()
+    tries_total: Sequence[bool] = ()
+    accepted_diagnosis: Sequence[bool] = ()
+    last_rejected: Sequence[bool] = ()
+    answer_when_told: Sequence[bool] = ()
+    judge_without_question: bool | None = None
+    as_published: bool = False
+    """Whether to follow the papers in every choice that is not made above, or by an example."""
     judge_repeats: int = 1
     judge_all: bool = False
     seed: int = 0
@@ -83,15 +95,22 @@ class Options:
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        values = {name: [*getattr(self, name)] for name in NAMED if getattr(self, name)}
+        values = {
+            name: [*getattr(self, name)] for name in (*LOOP, *PROMPTING) if getattr(self, name)
+        }
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
 
     def check(self) -> list[Method]:
         """The methods, each once; raises as `plan` does, as far as nothing need be opened."""
-        if self.judge is None and (self.judge_repeats > 1 or self.judge_all):
-            raise UserError("--judge-repeats and --judge-all go with a --judge SPEC; see --help")
+        if self.judge is None and (
+            self.judge_repeats > 1 or self.judge_all or self.judge_without_question
+        ):
+            raise UserError(
+                "--judge-repeats, --judge-all and --judge-without-question go with a --judge SPEC; "
+                "see --help"
+            )
         methods = [
             METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)
         ]
@@ -111,6 +130,27 @@ class Options:
                 names = ", ".join(sorted(known)) or "none"
                 raise UserError(f"no method here has an option {name!r}; they have: {names}")
         return methods
+
+    @property
+    def followed(self) -> list[str]:
+        """The choices that `as_published` makes as the papers do, by name."""
+        if not self.as_published:
+            return []
+        kinds = [options_type(METHODS[name]) for name in self.method if name in METHODS]
+        names = {name: None for kind in kinds for name in published_values(kind)}
+        left = [name for name in names if name not in self.values]
+        if self.allowance.examples is None:
+            left.append("examples")
+        if self.judge is not None and self.judge_without_question is None:
+            left.append("judge_without_question")
+        return left
+
+    @property
+    def allowed(self) -> Allowance:
+        """What the roles have beside what their prompts say, the papers' way included."""
+        if "examples" not in self.followed:
+            return self.allowance
+        return self.allowance.showing(prompts.examples(SHOWN))
 
     @property
     def symbolic(self) -> list[str]:
@@ -143,10 +183,10 @@ class Options:
         ``UserError`` for an unknown method or option, a role that nobody plays, two players of one
         name, and an engine that can't be opened, with the option that it concerns.
         """
-        opened = functools.cache(opener)
+        opened, allowed, followed = functools.cache(opener), self.allowed, self.followed
 
         def client(role: str, spec: str) -> Client:
-            allowance = self.allowance.only([JUDGE]) if role == JUDGE else self.allowance
+            allowance = allowed.only([JUDGE]) if role == JUDGE else allowed
             try:
                 return Client(opened(spec), cache, self.in_flight, allowance=allowance)
             except UserError as error:
@@ -155,7 +195,8 @@ class Options:
         settings, judge = self._settings(client), None
         if self.judge is not None:
             asked = client("judge", self.judge)
-            judge = Judge(asked, skip_exact=not self.judge_all, repeats=self.judge_repeats)
+            blind = self.judge_without_question or "judge_without_question" in followed
+            judge = Judge(asked, not self.judge_all, self.judge_repeats, sees_question=not blind)
         return Evaluation(
             questions=tuple(questions),
             settings=settings,
@@ -168,6 +209,7 @@ class Options:
                 **({"passages": self.passages} if self.passages != "10" else {}),
                 "drop_gold": self.drop_gold,
                 "seed": self.seed,
+                **({"as_published": followed} if self.as_published else {}),
             },
             report=self.report,
         )
@@ -188,9 +230,10 @@ class Options:
                 )
         places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
         found = (
-            Setting(method, dict(zip(method.roles, cast, strict=True)), options)
+            Setting(method, cast, settled(method, options, cast))
             for method in methods
-            for cast in product(*(clients[role] for role in method.roles))
+            for players in product(*(clients[role] for role in method.roles))
+            for cast in [dict(zip(method.roles, players, strict=True))]
             for options in self._options(method)
         )
         return tuple(sorted(found, key=lambda s: places[id(s.players[s.method.roles[0]])]))
@@ -198,7 +241,8 @@ class Options:
     def _options(self, method: Method) -> Iterator[Any]:
         kind = options_type(method)
         types = get_type_hints(kind)
-        asked = self.values
+        theirs = published_values(kind) if self.as_published else {}
+        asked = {**{name: [value] for name, value in theirs.items()}, **self.values}
         names = [field.name for field in fields(kind) if field.name in asked]
         tried = (
             dict.fromkeys(_value(types[name], name, value) for value in asked[name])

@@ -63,6 +63,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.name if judge else None,
         **{f"judge_{name}": said for name, said in _allowed(judge).items()},
+        **plan.judging,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         **plan.evidence,

@@ -72,6 +72,7 @@ Args:
     judge (str, optional): the engine that judges, as in "openai:MODEL@http://HOST:8000/v1".
     questions (list of str, optional): shown to the judge.
     judge_repeats (int): judge each answer so often, and report the judge's agreement with itself.
+    examples (bool): show the judge worked examples.
     skip_exact (bool): do not ask the judge about exact matches.
     cache (str, optional): the file of replies, instead of the user's own.
     timeout (float, optional): seconds for one call to a server.
@@ -116,6 +117,10 @@ Args:
     benchmark (str): whose official scorer counts; hotpotqa if not said.
     on_exhausted (str): what becomes of a step when its retries are used up, accept or drop.
     feedback (str): what the generator is told of a verdict: full, diagnosis or guidance.
+    options (dict): others of the method, as the papers' choices: tries_total, accepted_diagnosis,
+        last_rejected, answer_when_told (bool, False if not said).
+    judge_without_question (bool): let the judge go by the answers alone.
+    examples (bool): show verifier and judge worked examples.
     judge_repeats, skip_exact, cache, timeout: as in the default config.
 
 Returns:

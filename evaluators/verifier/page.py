@@ -171,12 +171,25 @@ def _what(found: Mapping[str, Any]) -> str:
         f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
         f"`{steps['name']}`{revision}{' (simulated)' if steps['simulated'] else ''}; "
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
-        f"{_TWELVE if steps.get('incomplete_evidence') else ''}"
+        f"{_TWELVE if steps.get('incomplete_evidence') else ''}{_without(steps, first)}"
         f"A reply could have {steps['max_tokens']:,} tokens."
+        + (f" Shown were worked examples ({steps['examples']})." if "examples" in steps else "")
     )
 
 
 _TWELVE = "Asked with twelve labels, rows that lack evidence and their twins included. "
+
+
+def _without(steps: Mapping[str, Any], verifier: Mapping[str, Any]) -> str:
+    """That a category was not to choose from, and for how many rows that matters."""
+    if (dropped := steps.get("drop_category")) is None:
+        return ""
+    golds = verifier["confusion"].items()
+    rows = sum(sum(said.values()) for gold, said in golds if category(gold) == dropped)
+    return (
+        f"Asked by a prompt without {dropped} errors: {rows:,} rows have one, and count as not "
+        "right whatever is said of them. "
+    )
 
 
 def _wordings(verifiers: Sequence[Mapping[str, Any]]) -> list[str]:

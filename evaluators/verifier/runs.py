@@ -13,7 +13,7 @@ from safe_stepwise.engines.client import Client, check
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
 from safe_stepwise.store.progress import counts, telling
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.taxonomy import CORRECT, Category
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ def ask(
     client_of: Callable[[str], Client],
     asked: Mapping[Prefix, Request],
     incomplete_evidence: bool = False,
+    dropped: Category | None = None,
 ) -> tuple[list[VerifierRun], list[str]]:
     """The verdicts of each engine, opened one after the other, and what was spent on them.
 
@@ -81,7 +82,7 @@ def ask(
     for number, spec in enumerate(specs):
         role = f"baseline {number}" if number else "verifier"
         client = client_of(spec)
-        runs.append(run_verifier(client, role, asked, incomplete_evidence))
+        runs.append(run_verifier(client, role, asked, incomplete_evidence, dropped))
         a = client.total()
         spent.append(
             f"{role}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
@@ -115,10 +116,12 @@ def run_verifier(
     role: str,
     asked: Mapping[Prefix, Request],
     incomplete_evidence: bool = False,
+    dropped: Category | None = None,
 ) -> VerifierRun:
     """The verdicts of a client's engine, which is closed afterwards.
 
-    Missing Evidence is a verdict only where it was asked for with ``incomplete_evidence``.
+    Missing Evidence is a verdict only where it was asked for with ``incomplete_evidence``, a label
+    of a ``dropped`` category nowhere.
     What a run that was stopped had received is in the client's cache, and is not asked again.
     Raises ``UserError`` if the engine can't work, or answers none of its first requests.
     """
@@ -126,7 +129,8 @@ def run_verifier(
     with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
         found = asyncio.run(_ask(client, list(asked.values())))
     pairs = zip(asked.items(), found, strict=True)
-    replies = {one: _reply(reply, request, incomplete_evidence) for (one, request), reply in pairs}
+    setting = (incomplete_evidence, dropped)
+    replies = {one: _reply(reply, request, *setting) for (one, request), reply in pairs}
     return VerifierRun(client.name, role, client.engine.simulated, replies)
 
 
@@ -149,11 +153,17 @@ def _settled(client: Client) -> int:
     return whole.answered + whole.hits + whole.failed
 
 
-def _reply(found: Completion | EngineError, request: Request, incomplete_evidence: bool) -> Reply:
+def _reply(
+    found: Completion | EngineError,
+    request: Request,
+    incomplete_evidence: bool,
+    dropped: Category | None,
+) -> Reply:
     if isinstance(found, EngineError):
         return Reply(FAILED, reason=str(found))
     try:
-        verdict = parse_feedback(found.text, incomplete_evidence, prompts.data_of(request))
+        data = prompts.data_of(request)
+        verdict = parse_feedback(found.text, incomplete_evidence, data, dropped)
         said, reason = verdict.error_type, ""
     except FeedbackError as error:
         said, reason = UNPARSED, str(error)

@@ -34,7 +34,7 @@ from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import parse_json, read_record
 from safe_stepwise.store.shapes import shaped
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")
 _WORDING = "wording"
@@ -173,12 +173,14 @@ def majority(
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase], incomplete_evidence: bool = False) -> dict[Prefix, Request]:
+def requests(
+    cases: Iterable[StepCase], incomplete_evidence: bool = False, dropped: Category | None = None
+) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
     too. Question by question, shorter ones first, so that a prefix cache holds. With
-    ``incomplete_evidence`` they allow for the twelfth label.
+    ``incomplete_evidence`` they allow for the twelfth label, for none of a ``dropped`` category.
     """
     wanted: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
@@ -186,7 +188,7 @@ def requests(cases: Iterable[StepCase], incomplete_evidence: bool = False) -> di
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps, incomplete_evidence)
+        asked: _request(question, asked.steps, incomplete_evidence, dropped)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
     }
@@ -209,10 +211,15 @@ def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
     return found
 
 
-def _request(question: Question, steps: tuple[Step, ...], incomplete_evidence: bool) -> Request:
+def _request(
+    question: Question,
+    steps: tuple[Step, ...],
+    incomplete_evidence: bool,
+    dropped: Category | None,
+) -> Request:
     *previous, step = steps
     shown = (question.question, question.passages)
-    request = verifier_request(*shown, previous, step, incomplete_evidence)
+    request = verifier_request(*shown, previous, step, incomplete_evidence, dropped)
     return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 

@@ -32,14 +32,14 @@ class LocalModel:
 
     def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
         self._model = find_model(model)
-        self._adapter = find_adapter(adapter) if adapter else None
-        self.name = f"{engine}:{self._model}" + (f"+{self._adapter}" if self._adapter else "")
+        self.adapter = find_adapter(adapter) if adapter else None
+        self.name = f"{engine}:{self._model}" + (f"+{self.adapter}" if self.adapter else "")
         self.identity: Mapping[str, Any] = {
             "engine": engine,
             "model": self._model.name,
             "revision": self._model.revision,
-            "adapter": self._adapter.name if self._adapter else None,
-            "adapter_revision": self._adapter.revision if self._adapter else None,
+            "adapter": self.adapter.name if self.adapter else None,
+            "adapter_revision": self.adapter.revision if self.adapter else None,
             **settings,
         }
 

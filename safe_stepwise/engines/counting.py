@@ -27,7 +27,8 @@ class Counted(Client):
         reply = await self._client.ask(request)
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
-        return replace(reply, usage=self._usage(request, reply.text))
+        sent = self._client.allowance.applied(request)
+        return replace(reply, usage=self._usage(sent, reply.text))
 
     def _usage(self, request: Request, text: str) -> Usage:
         first = request.messages[0]

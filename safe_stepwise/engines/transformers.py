@@ -98,7 +98,7 @@ class TransformersEngine(LocalModel):
     def _loaded(self) -> _Runner:
         if self._runner is None:
             dtype = self.identity["dtype"]
-            self._runner = _Runner.load(self._model, self._adapter, self._device, dtype)
+            self._runner = _Runner.load(self._model, self.adapter, self._device, dtype)
         return self._runner
 
 

@@ -1,7 +1,8 @@
 """vLLM in this process: continuous batching, prefix caching, LoRA adapters, JSON schemas.
 
 Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request
-whose beginning was seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens.
+whose beginning was seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens,
+on a CPU of 32.
 
 vLLM runs the model in a child process, so a script that opens this engine guards its main with
 ``if __name__ == "__main__"``, and takes nearly all of the accelerator's memory: for two models at
@@ -92,8 +93,8 @@ class VLLMEngine(LocalModel):
                 self._chat = Chat.load(self._model)
                 self._llm = self._start()
                 try:
-                    if self._adapter:
-                        self._lora = await _load_adapter(self._llm, self._adapter)
+                    if self.adapter:
+                        self._lora = await _load_adapter(self._llm, self.adapter)
                 except BaseException:
                     await self.close()  # or a second try would answer without the adapter
                     raise
@@ -104,11 +105,13 @@ class VLLMEngine(LocalModel):
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")  # of its child process
         from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        options = {**(_for_cpu() if current_platform.is_cpu() else {}), **self._options}
         lora = {}
-        if self._adapter:
-            lora = {"enable_lora": True, "max_lora_rank": _served_rank(self._adapter)}
+        if self.adapter:
+            lora = {"enable_lora": True, "max_lora_rank": _served_rank(self.adapter)}
         with loading(self.name, "vLLM can't load it"):
             return AsyncLLM.from_engine_args(
                 AsyncEngineArgs(
@@ -119,9 +122,20 @@ class VLLMEngine(LocalModel):
                     enable_prefix_caching=True,
                     disable_log_stats=True,
                     **lora,
-                    **self._options,
+                    **options,
                 )
             )
+
+
+def _for_cpu() -> dict[str, Any]:
+    """What a CPU is told otherwise than vLLM has it there.
+
+    Blocks are the smallest, 32 tokens, not 128: what does not fill one is computed anew. The
+    process that schedules runs the model, too: apart they spin while they wait for each other (one
+    question of ``bench_replay``, one thread, a run each way: 78 s of CPU time, 99 s apart).
+    """
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    return {"block_size": 32}
 
 
 async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:

@@ -13,7 +13,7 @@ from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Sampling
-from safe_stepwise.methods.options import Prompting, SamplingName
+from safe_stepwise.methods.prompting import Prompting, SamplingName
 from safe_stepwise.methods.reading import (
     FieldReader,
     Reading,

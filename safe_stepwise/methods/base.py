@@ -1,11 +1,11 @@
 """What a method of answering is: whom it asks, and what it did with one question."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.options import NoOptions
 from safe_stepwise.records import Question, Trajectory
 
 
@@ -13,9 +13,11 @@ class Method(Protocol):
     """One file of this room, and one line of its registry.
 
     A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what
-    is not of a run's identity there has ``field(compare=False)``. One without gets `NoOptions`. An
-    option called ``search`` is given the search of a corpus, where there is one. One that goes from
-    state to state has its `Machine` as ``machine``, for whoever draws it.
+    is not of a run's identity there has ``field(compare=False)``; what has
+    `options.AS_PUBLISHED` in its metadata is told where it is not at its default. One without gets
+    `NoOptions`. An option called ``search`` is given the search of a corpus, where there is one.
+    What its players say of its options it may settle, as `settled` tells. One
+    that goes from state to state has its `Machine` as ``machine``, for whoever draws it.
     """
 
     name: str
@@ -36,24 +38,19 @@ class Method(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class NoOptions:
-    """Of a method that has none."""
-
-
 def options_type(method: Method) -> type[Any]:
     """The dataclass of a method's options."""
     found: type[Any] = getattr(method, "options", NoOptions)
     return found
 
 
-def option_values(options: Any) -> dict[str, Any]:
-    """The options that are part of a run's identity, as JSON values by name.
+def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
+    """The options as players want them: those of the method's own ``settled``, if it has one.
 
-    >>> option_values(NoOptions())
-    {}
+    Raises ``UserError`` where a player contradicts them.
     """
-    return {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    settle = getattr(method, "settled", None)
+    return options if settle is None else settle(options, clients)
 
 
 def prompts_digest(method: Method) -> str:

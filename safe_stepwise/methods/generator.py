@@ -6,19 +6,15 @@ comes next is added at the end, so that an engine's prefix cache holds what went
 """
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
+from safe_stepwise.methods.limits import FeedbackForm
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT
 
 ROLE, FINAL_ROLE = "generate", "final_answer"
-FeedbackForm = Literal["full", "diagnosis", "guidance"]
-FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)
-"""What a generator is told of a verdict (SAFE v2, finding 1): all, what is wrong, what to do."""
-
 SHOWN_CHARACTERS = 600
 """Of a rejected reply, which may be endless."""
 
@@ -31,12 +27,14 @@ def generator_request(
     rejected: Sequence[tuple[str, Feedback]] = (),
     *,
     form: FeedbackForm = "full",
+    praise: bool = False,
     final: bool = False,
 ) -> Request:
     """The greedy request for the step after ``previous``; ``final``: for the answer, in any case.
 
     ``advice`` is the verdict on the last accepted step; ``rejected`` are tries at the step that is
-    asked for, with what was said of each. Raises StepError for a step that is not valid.
+    asked for, with what was said of each; ``praise`` is that of `remarks`. Raises StepError for a
+    step that is not valid.
 
     >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
     >>> step = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
@@ -62,7 +60,7 @@ def generator_request(
         question=question,
         passages=passages,
         previous=[format_step(step) for step in previous],
-        remarks=remarks(advice, form) if advice else (),
+        remarks=remarks(advice, form, praise) if advice else (),
         rejected=[(text[:SHOWN_CHARACTERS], remarks(said, form)) for text, said in rejected],
         task=asking.ask(number=number) if final else "",
         number=number,
@@ -70,16 +68,24 @@ def generator_request(
     return Request(messages, asking.sampling, role=asking.role)
 
 
-def remarks(feedback: Feedback, form: FeedbackForm = "full") -> tuple[tuple[str, str], ...]:
-    """What a verdict tells the generator, as names and texts; of a correct step only what is next.
+def remarks(
+    feedback: Feedback, form: FeedbackForm = "full", praise: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """What a verdict tells the generator, as names and texts.
+
+    Of a correct step only what is next, unless with ``praise`` also what is right about it.
 
     >>> remarks(Feedback("Contradictory", "Passage 2 says Oru.", "Read it again."), "diagnosis")
     (('Fault', 'Contradictory'), ('Why', 'Passage 2 says Oru.'))
     """
     faulty = feedback.error_type != CORRECT
+    tells_why = form == "diagnosis" or (form == "full" and (faulty or praise))
     told = [
         ("Fault", feedback.error_type if faulty and form != "guidance" else ""),
-        ("Why", feedback.diagnosis if form == "diagnosis" or (faulty and form == "full") else ""),
+        (
+            "Why",
+            feedback.diagnosis if tells_why else "",
+        ),
         ("Now", feedback.guidance if form != "diagnosis" else ""),
     ]
     return tuple((name, text) for name, text in told if text.strip())

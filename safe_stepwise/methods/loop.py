@@ -14,6 +14,8 @@ stands in what was judged) never accepts a step: it is a rejection, whose feedba
 it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
 verifies.
 
+The papers leave some of this open, or choose otherwise: see `Limits`.
+
 With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
 Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
 written anew, which counts as a retry. A step that stays without evidence ends the question by the
@@ -23,16 +25,17 @@ verifier nobody searches.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
-from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
+from safe_stepwise.methods.generator import generator_request
+from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.searching import NO_EVIDENCE, Search, Searching, told
+from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
+from safe_stepwise.methods.taught import check_examples, dropped_category
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -45,8 +48,6 @@ from safe_stepwise.records import (
 )
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
-
-OnExhausted = Literal["accept", "drop"]
 
 GENERATOR, VERIFIER = "generator", "verifier"
 """Who is asked, and whose tokens are counted."""
@@ -65,30 +66,6 @@ _UNREAD = Feedback(
     "No verdict on this step could be read, so that it does not count as verified.",
     "Write the step in other words, as plainly as possible.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """K, N, what happens when N is used up, and what the generator is told of a verdict."""
-
-    max_steps: int = 10
-    max_retries: int = 3
-    on_exhausted: OnExhausted = "accept"
-    feedback: FeedbackForm = "full"
-    search: Search | None = field(default=None, compare=False, repr=False)
-    """With it the evidence counts as incomplete."""
-
-    def __post_init__(self) -> None:
-        if self.max_steps < 1 or self.max_retries < 0:
-            raise ValueError("max_steps has to be 1 or more, max_retries 0 or more")
-        if self.on_exhausted not in get_args(OnExhausted):
-            raise ValueError(f"on_exhausted is accept or drop, not {self.on_exhausted!r}")
-        if self.feedback not in FEEDBACK_FORMS:
-            raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
-
-
-DEFAULT = Limits()
-"""The paper's K and N."""
 
 
 async def run_question(
@@ -192,6 +169,15 @@ class Stepwise:
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
+    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+        """The options with the prompt that the one who judges has learnt (see `taught`)."""
+        if self.judged_by is None:
+            return options
+        judge = clients[self.judged_by]
+        dropped = dropped_category([judge.engine], options.drop_category)
+        check_examples(dropped, judge.allowance, verifying.ROLE)
+        return replace(options, drop_category=dropped)
+
 
 @dataclass(slots=True)
 class _Run:
@@ -231,15 +217,15 @@ class _Run:
 
     async def _round(self) -> None:
         """One step, tried until it is accepted or the retries are used up."""
-        for retry in range(self.limits.max_retries + 1):
-            if await self._try(is_last=retry == self.limits.max_retries) or self.searching.is_over:
+        for left in reversed(range(self.limits.tries)):
+            if await self._try(is_last=not left) or self.searching.is_over:
                 return
 
     async def _try(self, is_last: bool) -> bool:
-        number = len(self.steps) + 1
-        reply = await self.generator.ask(self._request())
+        number, is_due = len(self.steps) + 1, self._is_due()
+        reply = await self.generator.ask(self._request(final=is_due))
         try:
-            step = read_reply(reply.text, number)
+            step = (is_due and read_answer(reply.text, number)) or read_reply(reply.text, number)
         except StepError as error:
             self._keep(reply, malformed(error, number), False)
             return False
@@ -261,18 +247,28 @@ class _Run:
             self.searching.stands(feedback)
         return is_sound or anyway
 
+    def _is_due(self) -> bool:
+        """Whether the verifier's last word, as the generator is told it, asks for the answer."""
+        if not self.limits.answer_when_told or self.limits.feedback == "diagnosis":
+            return False
+        said = [self.advice, *(remark for _, remark in self.rejected)]
+        own = [one for one in said if one and one.error_type not in (MALFORMED, UNREAD)]
+        return bool(own) and ANSWER_MARKER in own[-1].guidance
+
     async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
         """What the verifier says, and the reply that says so; None where nobody verifies."""
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
-        incomplete = self.limits.search is not None
-        request = verifying.verifier_request(q.question, q.passages, previous, step, incomplete)
+        incomplete, dropped = self.limits.search is not None, self.limits.drop_category
+        request = verifying.verifier_request(
+            q.question, q.passages, previous, step, incomplete, dropped
+        )
         reply = await self.verifier.ask(
             replace(request, scene=Scene(q, previous=previous, step=step))
         )
         try:
-            return parse_feedback(reply.text, incomplete, prompts.data_of(request)), reply
+            return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:
             return _UNREAD, reply
 
@@ -284,14 +280,15 @@ class _Run:
             self.steps.append(step)
 
     def _request(self, final: bool = False) -> Request:
-        q, previous = self.question, tuple(self.steps)
+        q, previous, limits = self.question, tuple(self.steps), self.limits
         request = generator_request(
             q.question,
             q.passages,
             previous,
             self.advice,
-            self.rejected,
-            form=self.limits.feedback,
+            self.rejected[-1:] if limits.last_rejected else self.rejected,
+            form=limits.feedback,
+            praise=limits.accepted_diagnosis,
             final=final,
         )
         said = self.rejected[-1][1] if self.rejected else None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.methods.options import Iterating
+from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.scene import AskedScene, Found
 from safe_stepwise.records import Feedback, Question
 

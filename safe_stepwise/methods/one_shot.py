@@ -20,7 +20,7 @@ from safe_stepwise.methods.asking import (
     texts_of,
     voted,
 )
-from safe_stepwise.methods.options import Prompting, Samples
+from safe_stepwise.methods.prompting import Prompting, Samples
 from safe_stepwise.methods.reading import read
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory

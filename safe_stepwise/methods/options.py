@@ -1,56 +1,33 @@
-"""Options of the prompting methods that more than one file has to know."""
+"""A method's options: a dataclass of plain values with defaults, and what of it is told."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any
 
-SamplingName = Literal["greedy", "paper"]
-SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
-
-
-@dataclass(frozen=True, slots=True)
-class Prompting:
-    """Options of every prompting method.
-
-    ``evidence``: also ask for supporting facts and triples (SG-FSM's Setting 2, section 4.3).
-    """
-
-    evidence: bool = False
-    sampling: SamplingName = "greedy"
-
-    def __post_init__(self) -> None:
-        if self.sampling not in SAMPLING:
-            raise ValueError(f"sampling is greedy or paper, not {self.sampling!r}")
+AS_PUBLISHED = "as published"
+"""Key of an option's metadata: the papers' value, where that is not ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Samples(Prompting):
-    """``samples``: how many replies are put to the vote.
+class NoOptions:
+    """Of a method that has none."""
 
-    More than one are drawn as with ``sampling`` at ``paper``: greedy ones would all be alike.
+
+def option_values(options: Any) -> dict[str, Any]:
+    """The options that are part of a run's identity, as JSON values by name; None is not told.
+
+    >>> option_values(NoOptions())
+    {}
     """
-
-    samples: int = 1
-
-    def __post_init__(self) -> None:
-        super(Samples, self).__post_init__()
-        if self.samples < 1:
-            raise ValueError("samples has to be 1 or more")
+    found = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    ours = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
+    told = {name: value for name, value in found.items() if value is not None}
+    return {n: value for n, value in told.items() if n not in ours or value != ours[n]}
 
 
-@dataclass(frozen=True, slots=True)
-class Iterating(Prompting):
-    """Options of the machines (SG-FSM, sections 3.2 and 3.5).
+def published_values(kind: type[Any]) -> dict[str, Any]:
+    """What the papers choose, by the names of a method's options, where that is not ours.
 
-    ``iterations``: sub-questions that may be asked for; one more ends in an early withdrawal.
-    ``revisions``: tries at putting right the form of a reply. ``redo``: how often a reply that none
-    of them put right is asked for once more, its end being shown, before the question is given up.
+    >>> published_values(NoOptions)
+    {}
     """
-
-    iterations: int = 6
-    revisions: int = 2
-    redo: int = 0
-
-    def __post_init__(self) -> None:
-        super(Iterating, self).__post_init__()
-        if self.iterations < 1 or self.revisions < 0 or self.redo < 0:
-            raise ValueError("iterations has to be 1 or more, revisions and redo 0 or more")
+    return {f.name: f.metadata[AS_PUBLISHED] for f in fields(kind) if AS_PUBLISHED in f.metadata}

@@ -16,7 +16,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.asking import GENERATOR, answer_fields, request_of
 from safe_stepwise.methods.library import Library
 from safe_stepwise.methods.machine import Machine, Move, State, drive
-from safe_stepwise.methods.options import Prompting
+from safe_stepwise.methods.prompting import Prompting
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import ANSWERED, Question, Trajectory

@@ -12,8 +12,9 @@ from typing import Any
 
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
-from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.loop import DEFAULT, MALFORMED, UNREAD, tries_at_steps, unverified
+from safe_stepwise.methods.base import Method, settled
+from safe_stepwise.methods.limits import DEFAULT
+from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -27,7 +28,11 @@ prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --c
 def answering(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
-    """From a question to its trajectory; tokens are counted for players that count none."""
+    """From a question to its trajectory; tokens are counted for players that count none.
+
+    Raises ``UserError`` where players contradict the options.
+    """
+    options = settled(method, options, players)
     simulated = any(client.engine.simulated for client in players.values())
 
     async def answer(question: Question) -> Trajectory:
@@ -107,8 +112,8 @@ def statistics(
 ) -> LoopStatistics:
     """The statistics of trajectories of one method.
 
-    ``max_retries`` is the loop's N, by which its rounds are told apart. ``roles`` are counted even
-    where nobody played them.
+    ``max_retries`` is the loop's N (`limits.retries_of`), by which its rounds are told apart.
+    ``roles`` are counted even where nobody played them.
     """
     tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)

@@ -7,14 +7,12 @@ used up and it was searched for before, the question ends with the call for the 
 (`NO_EVIDENCE`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from safe_stepwise.methods.limits import Search
 from safe_stepwise.records import Feedback, Passage, Question
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
-
-Search = Callable[[str], Sequence[Passage]]
-"""From a query to passages, the best first; the loop takes ``RETRIEVED`` of them at most."""
 
 RETRIEVED = 3
 """Passages a query brings in (SAFE v2, finding 5)."""

@@ -34,7 +34,7 @@ from safe_stepwise.methods.hops import (
 )
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.memory import Memory
-from safe_stepwise.methods.options import Iterating
+from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, Question, Trajectory
 

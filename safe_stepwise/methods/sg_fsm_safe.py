@@ -40,12 +40,13 @@ from safe_stepwise.methods.hops import (
     read_find,
     states_of,
 )
+from safe_stepwise.methods.limits import Search
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.memory import Memory
-from safe_stepwise.methods.options import Iterating
+from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
-from safe_stepwise.methods.searching import RETRIEVED, Search, told
+from safe_stepwise.methods.searching import RETRIEVED, told
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step

@@ -7,6 +7,7 @@ place that it keeps when it is accepted.
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from safe_stepwise.engines.base import Message, Request, Schema
 from safe_stepwise.feedback import feedback_schema
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import format_step
-from safe_stepwise.taxonomy import STEP_KINDS, TAXONOMY, check_order, labels
+from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, Category, labels
 
 ROLE = "verify"
 _PROMPT = "loop/verify"
@@ -27,11 +28,13 @@ def verifier_request(
     previous: Sequence[Step],
     step: Step | str,
     incomplete_evidence: bool = False,
+    dropped: Category | None = None,
 ) -> Request:
     """The greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
 
     ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody
-    could parse goes in as text. ``incomplete_evidence`` adds the twelfth label and its query.
+    could parse goes in as text. ``incomplete_evidence`` adds the twelfth label and its query; no
+    label of a ``dropped`` category is told of (SAFE v2, Table 4).
 
     Raises StepError for a ``Step`` that is not valid.
 
@@ -55,36 +58,36 @@ def verifier_request(
         previous=[format_step(accepted) for accepted in previous],
         step=step if isinstance(step, str) else format_step(step),
     )
-    turns = (Message("system", instructions(incomplete_evidence)), Message("user", asked))
-    return Request(turns, prompt.sampling, _schema(incomplete_evidence), prompt.role)
+    turns = (Message("system", instructions(incomplete_evidence, dropped)), Message("user", asked))
+    return Request(turns, prompt.sampling, _schema(incomplete_evidence, dropped), prompt.role)
 
 
 @functools.cache
-def instructions(incomplete_evidence: bool = False) -> str:
+def instructions(incomplete_evidence: bool = False, dropped: Category | None = None) -> str:
     """The system turn: the verifier's role, the order of checks, what each label means."""
-    parts = [prompts.load(_PROMPT).system, "", "Order of checks:"]
-    for kind in STEP_KINDS:
-        parts.append(f"- {kind}: {', '.join(check_order(kind, incomplete_evidence))}")
-    parts += ["", "Labels:"]
-    allowed = labels(incomplete_evidence)
-    parts += [f"- {entry.name}: {entry.definition}" for entry in TAXONOMY if entry.name in allowed]
+    parts = [prompts.load(_PROMPT).system, "", "Labels, in the order of checks:"]
+    allowed = labels(incomplete_evidence, dropped)
+    told = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
+    for kinds, entries in itertools.groupby(told, key=lambda entry: entry.step_kinds):
+        parts.append(f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:")
+        parts += [f"- {entry.name}: {entry.definition}" for entry in entries]
     parts.append("")
     if incomplete_evidence:
         parts.append(
             "With the label Missing Evidence, and only then, add query: what to search for."
         )
-    reply = dict.fromkeys(feedback_schema(incomplete_evidence)["properties"], "...")
+    reply = dict.fromkeys(feedback_schema(incomplete_evidence, dropped)["properties"], "...")
     parts.append(f"Reply with JSON alone: {json.dumps(reply)}")
     return "\n".join(parts)
 
 
-def prompt_digest(incomplete_evidence: bool = False) -> str:
+def prompt_digest(incomplete_evidence: bool = False, dropped: Category | None = None) -> str:
     """SHA-256 (64 hex digits) of all that is fixed in a request: prompt file, taxonomy, schema."""
-    fixed = [prompts.load(_PROMPT).digest, instructions(incomplete_evidence)]
-    fixed.append(_schema(incomplete_evidence).text)
+    fixed = [prompts.load(_PROMPT).digest, instructions(incomplete_evidence, dropped)]
+    fixed.append(_schema(incomplete_evidence, dropped).text)
     return hashlib.sha256("\0".join(fixed).encode()).hexdigest()
 
 
 @functools.cache
-def _schema(incomplete_evidence: bool) -> Schema:
-    return Schema.of("feedback", feedback_schema(incomplete_evidence))
+def _schema(incomplete_evidence: bool, dropped: Category | None) -> Schema:
+    return Schema.of("feedback", feedback_schema(incomplete_evidence, dropped))

@@ -18,12 +18,18 @@ from typing import Any, NoReturn
 
 from tqdm import tqdm
 
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
+from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import answering, run_questions, statistics
+from safe_stepwise.methods.scene import JUDGE
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Case, Judge, Verdict, count
 from safe_stepwise.open import opened
@@ -50,6 +56,7 @@ def answers_given(
     questions: Sequence[str] | None = None,
     judge_repeats: int = 1,
     skip_exact: bool = False,
+    examples: bool = False,
     cache: str | Path | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
@@ -62,9 +69,9 @@ def answers_given(
     without a judge. With a judge also ``judge_failed``: how many of those got no reply at all.
 
     ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.Agreement`); ``skip_exact`` calls
-    exact matches correct without asking; ``cache`` is the file of replies, if not the user's own;
-    ``timeout`` is for one call to a server, in seconds. Where an engine without a model took part,
-    ``simulated`` is True.
+    exact matches correct without asking; ``examples`` shows the judge some (SAFE v1, Figure 14);
+    ``cache`` is the file of replies, if not the user's own; ``timeout`` is for one call to a
+    server, in seconds. Where an engine without a model took part, ``simulated`` is True.
 
     Raises ``UserError``, of one line, for input that is none.
 
@@ -86,7 +93,7 @@ def answers_given(
     cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
 
     async def judged() -> dict[str, Any]:
-        async with opened({"judge": judge}, cache, timeout) as clients:
+        async with opened({"judge": judge}, cache, timeout, _shown(examples)) as clients:
             judging = Judge(clients["judge"], skip_exact, judge_repeats)
             verdicts = await _verdicts(judging, cases)
             return {**found, **_report(verdicts), **_notes(clients)}
@@ -112,6 +119,8 @@ def answers_by_loop(
     options: Mapping[str, Any] | None = None,
     judge_repeats: int = 1,
     skip_exact: bool = False,
+    judge_without_question: bool = False,
+    examples: bool = False,
     cache: str | Path | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
@@ -123,9 +132,10 @@ def answers_by_loop(
 
     ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those
     are asked whose role the method has; ``players`` names those of other roles. ``max_steps``,
-    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `loop.Limits`, ``options`` those
-    of other methods; the other options are those of `answers_given`, ``benchmark`` being
-    ``hotpotqa`` if not said.
+    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `limits.Limits`, ``options`` its
+    others, and those of other methods. ``examples`` go to the verifier, too, and with
+    ``judge_without_question`` the judge goes by the answers alone. The other options are those of
+    `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
 
     Beside what `answers_given` returns: ``calls_per_question`` of all roles,
     ``steps_per_question`` accepted, ``error_types`` and ``error_positions`` (tries by label, and by
@@ -144,11 +154,12 @@ def answers_by_loop(
     specs = _specs(asked, chosen, known, judge)
 
     async def answered() -> dict[str, Any]:
-        async with opened(specs, cache, timeout) as clients:
+        async with opened(specs, cache, timeout, _shown(examples)) as clients:
             trajectories = await _trajectories(clients, asked, chosen, ours)
             found = _loop_report(asked, trajectories, ours)
             if judge is not None:
-                judging = Judge(clients["judge"], skip_exact, judge_repeats)
+                sees = not judge_without_question
+                judging = Judge(clients["judge"], skip_exact, judge_repeats, sees)
                 found = await _judged(found, judging, asked, trajectories)
             return found | _notes(clients)
 
@@ -208,6 +219,10 @@ def checked_options(config: str, names: Iterable[str]) -> None:
 
 
 # ----------------------------------------------------------------------------------------- settings
+
+
+def _shown(examples: bool) -> Allowance:
+    return AS_PROMPTED.showing(prompts.examples((ROLE, JUDGE))) if examples else AS_PROMPTED
 
 
 def _method(name: str, players: Mapping[str, str | None]) -> Method:
@@ -331,7 +346,7 @@ def _loop_report(
         (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)
     ]
-    found = statistics(trajectories, getattr(options, "max_retries", 0), (GENERATOR, VERIFIER))
+    found = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),

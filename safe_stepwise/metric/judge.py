@@ -28,6 +28,9 @@ PROMPT = prompts.load("judge/equivalence")
 SHOWN_CHARACTERS = 1_000
 """Of an answer, which may be endless."""
 
+JUDGED = ("judge_without_question", "judge_examples")
+"""How records call what is not our way to ask it: by the answers alone; with which examples."""
+
 Outcome = Literal["correct", "incorrect", "unscored"]
 
 
@@ -69,6 +72,8 @@ class Verdict:
 class Judge:
     """Asks a client's model; ``skip_exact`` spares it what exact match settles.
 
+    Unless it ``sees_question`` it goes by the answers alone (SAFE v1, Figure 14).
+
     An answer is judged ``repeats`` times; the outcome that most replies have counts, and where two
     have as many it is ``unscored``.
     """
@@ -76,6 +81,7 @@ class Judge:
     client: Client
     skip_exact: bool = False
     repeats: int = 1
+    sees_question: bool = True
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -92,7 +98,7 @@ class Judge:
             return Verdict("incorrect", "No answer was given.")
         if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
-        asked = judge_request(case)
+        asked = judge_request(case if self.sees_question else replace(case, question=""))
         greedy = asked.sampling
         seeds = range(greedy.seed, greedy.seed + self.repeats)
         requests = [replace(asked, sampling=replace(greedy, seed=seed)) for seed in seeds]

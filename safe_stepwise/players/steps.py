@@ -11,6 +11,7 @@ Where gold passages are gone, the generator says what it does not find; the veri
 says Missing Evidence, with a query (`players.evidence`).
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -72,17 +73,24 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
     checker, step = checker_of(scene.question), scene.step
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
-    verdict = _found(scene, checker, step, may_search) or Feedback(
-        CORRECT, "Nothing was found that speaks against it.", guidance
-    )
+    sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
+    verdict = _found(scene, checker, step, may_search) or sound
+    if not _listed(request, verdict.error_type):
+        verdict = sound
     if chance.random() < error_rate:
-        others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
+        known = [n for n in (*check_order(step.kind), CORRECT) if _listed(request, n)]
+        others = [n for n in known if n != verdict.error_type] or known
         label = chance.choice(others)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
     hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
     if not hidden:
         return verdict
     return without_hidden(verdict, scene.question, hidden[0], checker.passages)
+
+
+def _listed(request: Request, label: str) -> bool:
+    """Whether a label is one to choose from, as all are but those of a dropped category."""
+    return request.schema is None or json.dumps(label) in request.schema.text
 
 
 def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
@@ -101,12 +109,12 @@ def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feed
 def _generate(request: Request, error_rate: float, chance: Random) -> Step:
     scene = _scene(request)
     writer = _Writer(scene.question, scene.previous, chance)
+    if scene.feedback is not None:
+        error_rate = min(error_rate, DEAF)
     if request.role == generator.FINAL_ROLE:
         place = len(writer.items)
-    elif scene.feedback is None:
-        place = writer.believed
     else:
-        error_rate, place = min(error_rate, DEAF), writer.missing
+        place = writer.believed if scene.feedback is None else writer.missing
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 

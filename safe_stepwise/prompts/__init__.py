@@ -4,6 +4,9 @@ What comes from a benchmark or a model is data. It enters a prompt as a JSON str
 line break or quote in it can end the place it stands in, and with the marks of chat templates
 broken up, so that no tokenizer takes them for the end of a turn.
 
+Beside a file may stand ``NAME.examples.yaml``, worked examples of our own: data for its turns, and
+the reply. Nobody sees them unless a user says so; a prompt's digest leaves them out.
+
 A file also says who asks by it (``role``, its own name if not said) and how many tokens a reply may
 have (``max_tokens``). Both are no words that reach a model, so a prompt's digest leaves them out:
 another limit is another request, and the same prompt.
@@ -13,7 +16,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import PurePath
@@ -82,10 +85,44 @@ def limits() -> Mapping[str, int]:
     >>> limits()["judge"]
     512
     """
+    found = [load(name) for name in _names(".yaml") if not name.endswith(".examples")]
+    return {prompt.role: prompt.sampling.max_tokens for prompt in found}
+
+
+def examples(roles: Iterable[str]) -> dict[str, str]:
+    """Worked examples by role, texts to put behind instructions, of those roles that have any.
+
+    A role that goes on with the conversation of another has the same.
+
+    >>> list(examples(["extract"])), list(examples(["generate"]))
+    (['extract', 'glean'], [])
+    """
+    known = _examples()
+    return {other: known[role][1] for role in roles if role in known for other in known[role][0]}
+
+
+@functools.cache
+def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
+    """By role, who may be shown them, and the text: each told as a request is, and its reply."""
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    for name in _names(".examples.yaml"):
+        prompt = load(name)
+        raw = yaml.safe_load(_FOLDER.joinpath(f"{name}.examples.yaml").read_bytes())
+        told = [
+            f"Example {n}:\n{prompt.ask(**one['data'])}\nReply: "
+            + json.dumps(one["reply"], ensure_ascii=False)
+            for n, one in enumerate(raw["examples"], 1)
+        ]
+        text = "\n\n".join([*told, "The examples end here; what follows is another matter."])
+        found[prompt.role] = ((prompt.role, *raw.get("followed_by", ())), text)
+    return found
+
+
+def _names(end: str) -> list[str]:
+    """The names of all files with this ending."""
     folders = [folder for folder in _FOLDER.iterdir() if folder.is_dir()]
     names = sorted(f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir())
-    found = [load(name.removesuffix(".yaml")) for name in names if name.endswith(".yaml")]
-    return {prompt.role: prompt.sampling.max_tokens for prompt in found}
+    return [name.removesuffix(end) for name in names if name.endswith(end)]
 
 
 def digest(*prompts: Prompt) -> str:

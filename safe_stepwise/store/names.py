@@ -48,6 +48,8 @@ SIMULATED = " (simulated)"
 
 README = "README.md"
 LOCK = "release.lock.json"
+TRAINING = "training.json"
+"""An adapter's own record of how it was trained, beside its weights."""
 STATISTICS = "statistics"
 """The folder of a dataset's records of its builds."""
 STEPS_RECORD = f"{STATISTICS}/verifier_steps.json"

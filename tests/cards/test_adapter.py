@@ -100,6 +100,15 @@ def test_an_adapter_for_incomplete_evidence_says_so() -> None:
     assert "verifier_request(..., incomplete_evidence=True)` (SHA-256" in text
 
 
+def test_an_adapter_whose_prompt_lacks_a_category_says_so() -> None:
+    filters = {"recipe.filters.drop_category": "Final Answer"}
+    assert "Its prompt tells of" not in readme(trained=training(**filters))
+    text = readme(trained=training(**filters, **{"recipe.filters.drop_from_prompt": True}))
+    assert "Its prompt tells of **no Final Answer errors**" in text
+    assert 'verifier_request(..., dropped="Final Answer")` (SHA-256' in text
+    assert "drop_category = Final Answer; drop_from_prompt = True." in text
+
+
 def test_what_further_sets_are_made_of_is_not_known(measured: dict[str, Any]) -> None:
     steps = statistics(examples=[])
     made_up = [

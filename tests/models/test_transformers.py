@@ -154,6 +154,10 @@ def test_an_adapter_changes_the_replies_and_the_identity(
     assert adapted.identity["adapter_revision"].startswith("0123456789")
     assert adapted.identity != engine.identity
     assert adapted.name.endswith("+somebody/adapter@0123456789ab")
+    assert isinstance(adapted, TransformersEngine)
+    assert adapted.adapter is not None  # what it learnt is read there
+    assert (adapted.adapter.folder / "adapter_config.json").is_file()
+    assert engine.adapter is None
 
 
 def test_a_folder_with_a_gguf_file_is_a_model(gguf_folder: Path, run: Run) -> None:

@@ -13,6 +13,8 @@ from datasets import load_dataset
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
+from trainers.config import read_recipe
+from trainers.sft import sft_arguments
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
@@ -71,9 +73,10 @@ def test_rows_that_would_be_cut_off_stop_the_build_with_their_ids(
     named = set(re.findall(r"\b[0-9a-f]{32}\b", str(caught.value)))
     assert len(named) == 10
     assert "counted" in str(caught.value)
-    # The ten are among all rows that could have been trained on, missing evidence included.
-    every = load_dataset(str(steps), "missing_evidence", cache_dir=str(steps.parent / "cache"))
-    rows = [*opened(steps).values(), *every.values()]
+    # The ten are among all rows that could have been trained on, those for a search included.
+    rows = [*opened(steps).values()]
+    for config in ("missing_evidence", "missing_evidence_twins"):
+        rows += load_dataset(str(steps), config, cache_dir=str(steps.parent / "cache")).values()
     assert named <= {id_ for split in rows for id_ in split["id"]}
     assert not (tmp_path / "safe-verifier-steps").exists()
 
@@ -118,3 +121,17 @@ def test_it_trains_without_a_mapping_function(
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 2
     assert all(math.isfinite(loss) and loss > 0 for loss in losses)
+
+
+def test_the_authors_values_reach_the_trainer(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    recipes = Path(__file__).parents[2] / "trainers" / "recipes"
+    where = {"dataset": "steps", "output": str(tmp_path / "out")}
+
+    def given(name: str) -> tuple[float, float]:
+        recipe = read_recipe(recipes / f"{name}.yaml", where)
+        made = sft_arguments(recipe, tmp_path, 1, gpu=False, dtype=torch.float32)
+        return made.weight_decay, made.max_grad_norm
+
+    assert given("qwen3-8b") == (0.0, 1.0)
+    assert given("qwen3-8b-authors") == (0.01, 0.3)

@@ -193,7 +193,6 @@ def engine(model_folder: Path, hub_adapter: str, run: Run) -> Iterator[VLLMEngin
         Model(str(model_folder)),
         Model(hub_adapter, "v1.0.0"),
         max_model_len=2048,
-        block_size=BLOCK,
         enforce_eager=True,
         dtype="float32",  # exact enough to compare; in bfloat16 rounding decides close calls
     )

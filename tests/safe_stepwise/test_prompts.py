@@ -2,16 +2,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from jsonschema import Draft202012Validator
 
+from builders.steps.replies import check_injection
 from safe_stepwise import prompts
-from safe_stepwise.records import Triple
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.feedback import FEEDBACK_SCHEMA, parse_feedback
+from safe_stepwise.metric.judge_reading import read_verdict
+from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.steps import parse_step
+from safe_stepwise.taxonomy import ERROR_TYPES, category, check_order
 
 FOLDER = Path(prompts.__file__).parent
 NAMES = ["extract", "glean", "resolve", "path"]
@@ -126,3 +135,104 @@ def test_a_prompt_is_the_same_whatever_its_limit(name: str) -> None:
     sent = b"".join(line for line in lines if not line.startswith((b"max_tokens:", b"role:")))
     assert sent != file.read_bytes()
     assert prompts.load(name).digest == hashlib.sha256(sent).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------- examples
+
+
+WITH_EXAMPLES = [
+    "loop/verify",
+    "judge/equivalence",
+    "verification/extract",
+    "verification/path",
+    "steps/inject",
+]
+
+
+def worked(name: str) -> list[dict[str, Any]]:
+    found = yaml.safe_load((FOLDER / f"{name}.examples.yaml").read_text(encoding="utf-8"))
+    return list(found["examples"])
+
+
+def test_every_file_of_examples_belongs_to_a_prompt_and_changes_no_digest() -> None:
+    there = sorted(p.relative_to(FOLDER).as_posix() for p in FOLDER.glob("*/*.examples.yaml"))
+    assert there == sorted(f"{name}.examples.yaml" for name in WITH_EXAMPLES)
+    # The same as before there were any.
+    assert prompts.load("loop/verify").digest[:12] == "3e091dc96616"
+    assert "verify" in prompts.limits()
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_an_example_is_told_as_a_request_is(name: str) -> None:
+    prompt, examples = prompts.load(name), worked(name)
+    text = prompts.examples([prompt.role])[prompt.role]
+    schema = FEEDBACK_SCHEMA if name == "loop/verify" else json.loads(prompt.schema.text)
+    for one in examples:
+        Draft202012Validator(schema).validate(one["reply"])
+        told = json.dumps(one["reply"], ensure_ascii=False)
+        assert f"{prompt.ask(**one['data'])}\nReply: {told}" in text
+    assert text.count("\nReply: ") == len(examples) >= 2
+
+
+def test_the_verdicts_of_the_examples_are_the_checkers() -> None:
+    """Those on the steps that a verifier judges, and on the errors that a teacher writes."""
+    found = []
+    for one in worked("loop/verify"):
+        data = one["data"]
+        previous = [parse_step(step) for step in data["previous"]]
+        verdict = checker_of(data).check(previous, parse_step(data["step"]))
+        assert verdict is not None
+        assert verdict.error_type == one["reply"]["error_type"]
+        assert parse_feedback(json.dumps(one["reply"])).error_type == verdict.error_type
+        found.append(verdict.error_type)
+    for one in worked("steps/inject"):
+        data, reply = one["data"], one["reply"]
+        steps = [parse_step(step) for step in data["steps"]]
+        assert data["target"] == data["steps"][data["position"] - 1]
+        step = parse_step(reply["step"])
+        assert (step.number, step.kind) == (data["position"], data["kind"])
+        verdict = checker_of(data).check(steps[: data["position"] - 1], step)
+        assert verdict is not None
+        assert verdict.error_type == data["error_type"]
+        order = check_order(data["kind"])
+        assert data["earlier"] == [*order[: order.index(data["error_type"])]]
+        (entry,) = (entry for entry in ERROR_TYPES if entry.name == data["error_type"])
+        assert data["definition"] == entry.definition
+        check_injection(json.dumps(reply))
+        found.append(verdict.error_type)
+    assert {category(label) for label in found} == {
+        "Correct",
+        "Procedural",
+        "Attribution",
+        "Logical",
+        "Final Answer",
+    }
+
+
+def checker_of(data: dict[str, Any]) -> Checker:
+    pages = tuple(
+        Passage(page["title"], tuple(re.findall(r"[^.]+\.", page["text"])), n != 1)
+        for n, page in enumerate(data["passages"])
+    )
+    hops = (
+        Triple("The Salt Clock", "director", "Maro Quill", 1),
+        Triple("Maro Quill", "place of birth", "Tesk", 3),
+    )
+    question = Question("q", "musique", "train", data["question"], "Tesk", passages=pages)
+    return Checker(question, hops, hops)
+
+
+def test_the_other_examples_hold() -> None:
+    for one in worked("judge/equivalence"):
+        assert read_verdict(json.dumps(one["reply"]))[0] == one["reply"]["verdict"]
+    for one in worked("verification/extract"):
+        data = one["data"]
+        text = f"{data['title']} {' '.join(data['sentences'])}"
+        for triple in one["reply"]["triples"]:
+            assert triple["head"] in text
+            assert triple["tail"] in text
+            assert triple["tail"] in data["sentences"][triple["sentence"]]
+    for one in worked("verification/path"):
+        names = [one["data"]["triples"][n - 1] for n in one["reply"]["path"]]
+        has_answer = any(one["data"]["answer"] in (t["head"], t["tail"]) for t in names)
+        assert has_answer == (one["reply"]["verdict"] == "none")

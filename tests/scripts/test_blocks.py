@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evaluators.run.options import Options
-from releases.manifest import read_manifest
+from releases.manifest import OWN_SET, read_manifest
 from releases.needs import left_out, needs
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import LOCK
+from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import evaluate_stepwise, regenerate, release_adapters, release_training
 from scripts.release_plans import KNOWN
 from tests.cards.records import config, training
@@ -275,6 +275,35 @@ def test_adapters_are_trained_evaluated_in_turn_and_told_of_their_own_scores(
         made(file, output)
 
 
+def test_a_blocks_set_may_have_the_releases_rows_by_another(
+    tmp_path: Path, played: tuple[list[Recipe], list[Options]]
+) -> None:
+    recipes, _ = played
+    file, output = tmp_path / "trained.yaml", tmp_path / "out"
+    head, _, _ = TRAINED.partition("evaluation:")
+    weaker = "verifier_steps: {teacher: annotations, rows_of: verifier_steps}"
+    block = f"  weaker: {{{weaker}, adapters: {{of-it: {{recipe: smollm2-cpu}}}}}}"
+    file.write_text(f"{head}blocks:\n{block}\n", encoding="utf-8")
+    manifest = read_manifest(file, KNOWN)
+    assert needs(manifest)["weaker"] == {"datasets", "verifier_steps"}
+    said, lock = made(file, output, "weaker")
+    home = output / "blocks" / "weaker"
+    assert [recipe.dataset for recipe in recipes] == [str(home / "datasets/safe-verifier-steps")]
+    own, its = (
+        json.loads((place / "datasets" / "safe-verifier-steps" / STEPS_RECORD).read_text())
+        for place in (output, home)
+    )
+    told = its["rows_of"]
+    number = sum(told["matched"].values())
+    assert (told["rows"], told["teacher"]) == (own["rows"], own["teacher"])
+    assert number + sum(told["lost"].values()) == own["rows"]
+    assert number > own["rows"] / 2
+    assert told["matched"]["id"] > 10
+    assert its["seed"] == own["seed"] == manifest.seed
+    assert f"that this teacher made: {number} of {own['rows']}" in said
+    assert lock["counts"]["verifier-steps-weaker"]["rows"] == its["rows"]
+
+
 def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     file = tmp_path / "trained.yaml"
     own = "verifier_steps: {rows: 30, ideal: 0.4, refined: 0}"
@@ -356,7 +385,9 @@ def test_the_papers_are_covered() -> None:
     trained = {
         (name, key): one.changes for name, b in blocks.items() for key, one in b.adapters.items()
     }
-    assert trained["drop-category", "no-attribution"] == {"filters.drop_category": "Attribution"}
+    assert trained["drop-category", "no-attribution"] == {
+        "filters.drop_category": "Attribution", "filters.drop_from_prompt": True
+    }  # fmt: skip
     assert trained["synthetic-only", "synthetic"] == {"filters.origins": ["ideal", "injected"]}
     assert trained["missing-evidence", "incomplete"] == {"incomplete_evidence": True}
     for name in ("diagnosis", "guidance"):
@@ -369,6 +400,10 @@ def test_the_papers_are_covered() -> None:
     assert set(sets) == {"unverifiable", "weaker-teacher"}
     assert (sets["unverifiable"].rows, sets["unverifiable"].unverifiable) == (5_300, True)
     assert "gpt-oss-20b" in sets["weaker-teacher"].teacher
+    assert (sets["weaker-teacher"].rows, sets["weaker-teacher"].rows_of) == (11_515, OWN_SET)
+    followed = blocks["as-published"].evaluation
+    assert followed is not None
+    assert followed.as_published
     for name, searched in (("missing-evidence", True), ("missing-evidence-unsearched", False)):
         evaluation = blocks[name].evaluation
         assert evaluation is not None
@@ -389,6 +424,10 @@ def test_the_papers_are_covered() -> None:
         ("drop_gold: true", "drop_gold: 1", r"drop_gold: has to be of type bool"),
         ("drop_gold: true", "corpus: 3", r"forms\.evaluation\.corpus: has to be of type str"),
         ("drop_gold: true", "on_exhausted: stop", r"on_exhausted is accept or drop"),
+        ("drop_gold: true", "tries_total: 1", r"tries_total: has to be of type bool"),
+        ("drop_gold: true", "examples: generate", r"evaluation\.examples: 'generate' is not known"),
+        ("drop_gold: true", "judge_without_question: true", r"without_question: there is no judge"),
+        ("drop_gold: true", "max_retries: 0\n      as_published: true", r"max_retries counts trie"),
         ("methods: safe", "methods: sage", r"sweep\.evaluation\.methods 'sage'"),
         ('["symbolic:error_rate=0.3", "symb', '[3, "symb', r"generator: has to be of type str"),
         ("error_rate=0.5,seed=2", "error_rate=0.3", r"generator: name at least one, and each once"),
@@ -419,6 +458,15 @@ def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expe
         ("{rows: 30, ideal: 0.4, refined: 0}",
          "{rows: 30, refinement: {rows: 3, generator: symbolic, verifier: symbolic}}",
          r"other-set\.verifier_steps\.refinement: is of the release's own set alone"),
+        ("{rows: 40, ideal: 0.5, refined: 0}", "{rows: 40, rows_of: verifier_steps}",
+         r"verifier_steps\.rows_of: such a set is for one of the blocks"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: datasets, teacher: annotations}",
+         r"other-set\.verifier_steps\.rows_of 'datasets' is not known; .*choose from verifier_st"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps, rows: 3}",
+         r"other-set\.verifier_steps\.rows: is as in verifier_steps, whose rows these are; leave"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps}", r"teacher: is missing"),
+        ("{rows: 30, ideal: 0.4, refined: 0}", "{rows_of: verifier_steps, teacher: [x]}",
+         r"other-set\.verifier_steps\.teacher: has to be of type str"),
         ("      no-logical: {recipe: smollm2-cpu,", "      no-logical: {recipe: nope,",
          r"blocks\.drop-category\.adapters\.no-logical\.recipe: there is no"),
     ],
@@ -439,6 +487,6 @@ def test_a_corpus_that_is_not_here_stops_the_run_beforehand(
     manifest.write_text(SWEEPS.replace("drop_gold: true", "corpus: gone.jsonl"), encoding="utf-8")
     regenerate.main([str(manifest), "--output", str(tmp_path / "out"), "--dry-run"])
     assert "still owed: gone.jsonl is not here" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"gone\.jsonl is not here"):
+    with pytest.raises(UserError, match=r"gone\.jsonl is not here: .* scripts\.build_corpus"):
         made(manifest, tmp_path / "out", "forms")
     assert not (tmp_path / "out").exists()

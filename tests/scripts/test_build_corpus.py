@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from builders.corpus import passages
 from builders.corpus.recall import taken_away
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
@@ -18,7 +20,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Question
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store import progress as bars
-from scripts import build_corpus, evaluate_stepwise
+from scripts import build_corpus, evaluate_stepwise, join_results
 
 SPEC = "rows=30,seed=4,noise=0.2"
 
@@ -161,6 +163,34 @@ def test_a_mistake_is_one_line(tmp_path: Path, options: dict[str, str], message:
         built(output, "--input=x", "--input=y", "--split=train")
 
 
+def test_an_input_is_not_written_over(tmp_path: Path) -> None:
+    rows = own_rows(tmp_path)
+    before = rows.read_bytes()
+    with pytest.raises(UserError, match="is one of the inputs"):
+        built(tmp_path / "x" / ".." / "rows.jsonl", input=str(rows))
+    assert rows.read_bytes() == before
+
+
+def test_a_run_that_is_stopped_while_it_measures_leaves_no_record_of_another_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "corpus.jsonl"
+    built(output, "--recall-of=0")
+    first = output.read_bytes(), record(output)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passages, "recall", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            built(output, input="rows=5,seed=5")
+    assert len(lines(output)) == len(pages(synthetic("train", "rows=5,seed=5")))
+    assert not output.with_name("corpus.statistics.json").exists()
+    built(output, "--recall-of=0")
+    assert (output.read_bytes(), record(output)) == first
+
+
 def test_the_bar_says_what_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +206,45 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         build_corpus.main(["--help"])
     assert caught.value.code == 0
     assert "recall@3" in capsys.readouterr().out
+
+
+def test_without_and_with_a_search_make_the_papers_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SAFE v2, Table 8, as the help says to make it."""
+    corpus, said = tmp_path / "corpus.jsonl", [str(tmp_path / "without"), str(tmp_path / "with")]
+    built(corpus, "--recall-of=0")
+    for output in said:
+        evaluate_stepwise.main(
+            [
+                "--questions", str(own_rows(tmp_path)), "--drop-gold", "--method=safe",
+                "--generator=symbolic:error_rate=0", "--verifier=symbolic", f"--output={output}",
+                f"--cache={tmp_path / 'c.sqlite'}",
+                *([f"--corpus={corpus}"] if output.endswith("with") else []),
+            ]
+        )  # fmt: skip
+    join_results.main(
+        [
+            f"{said[0]}=without retrieval", f"{said[1]}=with retrieval",
+            "--reference=without retrieval", "--published=v2:8", f"--output={tmp_path / 'joined'}",
+        ]
+    )  # fmt: skip
+    assert "Against without retrieval, average EM:" in capsys.readouterr().out
+    text = (tmp_path / "joined" / "report" / "ablation.md").read_text(encoding="utf-8")
+    (gain,) = re.findall(r"\| Δ SAFE, with retrieval .*? over .*? \| \+(\d+\.\d) ±", text)
+    runs = [json.loads((Path(one) / "results.json").read_text())["runs"][0] for one in said]
+    less, more = (run["average"]["exact_match"] for run in runs)
+    assert float(gain) == pytest.approx(100 * (more - less), abs=0.06)
+    assert more > less + 0.4
+
+
+def own_rows(folder: Path) -> Path:
+    """The first verifiable questions of `SPEC`, in a file."""
+    sound = [q for q, noise in generate(parse_spec(SPEC), split="train") if noise == "none"][:12]
+    file = folder / "rows.jsonl"
+    rows = (json.dumps(to_row(question, "none")) for question in sound)
+    file.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return file
 
 
 # ---------------------------------------------------------------------------------------- real rows
@@ -195,38 +264,46 @@ def test_removed_passages_of_real_rows_are_found_again(
     assert found["recall_share"] >= least
 
 
-def test_evidence_that_is_missing_is_worth_searching_for(tmp_path: Path, real_data: Path) -> None:
-    """200 real 2Wiki rows, one gold passage drawn and removed: without a search, with one over the
-    passages of all rows, and with one over passages of another benchmark, where nothing can be
-    found.
+def of_musts(real_data: Path, tmp_path: Path, name: str | None) -> dict[str, Any]:
+    """What comes of 200 real 2Wiki rows without a gold passage, drawn: with a search over the
+    passages of a benchmark's rows, or with none.
     """
-    file = real_data / "2wikimultihopqa_dev.jsonl"
-    asked = read(str(file), limit=200).questions
-    corpora = {name: tmp_path / f"{name}.jsonl.gz" for name in ("2wikimultihopqa", "musique")}
-    for name, output in corpora.items():
+    corpus, folder = tmp_path / "corpus.jsonl.gz", tmp_path / "run"
+    if name:
         dev = str(real_data / f"{name}_dev.jsonl")
-        built(output, "--recall-of=0", benchmark=name, input=dev, split="validation")
-    right, loops = {}, {}
-    for name, corpus in {"": None, **corpora}.items():
-        folder = tmp_path / f"run {name}"
-        evaluate_stepwise.main(
-            [
-                f"--questions={file}", "--limit=200", "--drop-gold", "--method=safe",
-                "--generator=symbolic:error_rate=0.1", "--verifier=symbolic",
-                f"--output={folder}", f"--cache={tmp_path / 'c.sqlite'}",
-                *([f"--corpus={corpus}"] if corpus else []),
-            ]
-        )  # fmt: skip
-        (run,) = json.loads((folder / "results.json").read_text())["runs"]
-        right[name], loops[name] = run["all"]["exact_match"], run["all"]
-        answers = [json.loads(line) for line in (folder / "trajectories.jsonl").open()]
+        built(corpus, "--recall-of=0", benchmark=name, input=dev, split="validation")
+    evaluate_stepwise.main(
+        [
+            f"--questions={real_data / '2wikimultihopqa_dev.jsonl'}", "--limit=200",
+            "--drop-gold", "--method=safe", "--generator=symbolic:error_rate=0.1",
+            "--verifier=symbolic", f"--output={folder}", f"--cache={tmp_path / 'c.sqlite'}",
+            *([f"--corpus={corpus}"] if name else []),
+        ]
+    )  # fmt: skip
+    (run,) = json.loads((folder / "results.json").read_text())["runs"]
+    found: dict[str, Any] = run["all"]
+    return found
+
+
+def test_evidence_that_is_missing_is_worth_searching_for(tmp_path: Path, real_data: Path) -> None:
+    without = of_musts(real_data, tmp_path / "without", None)
+    searched = of_musts(real_data, tmp_path / "with", "2wikimultihopqa")
+    assert searched["exact_match"] >= without["exact_match"] + 0.4
+    assert searched["calls_per_question"] < without["calls_per_question"]
+    assert "no_evidence" not in without["stop_reasons"]
+    asked = read(str(real_data / "2wikimultihopqa_dev.jsonl"), limit=200).questions
+    for name, found in (("without", without), ("with", searched)):
+        answers = [json.loads(t) for t in (tmp_path / name / "run" / "trajectories.jsonl").open()]
         scored = [
             exact_match(line["trajectory"]["answer"], question.accepted)
             for line, question in zip(answers, asked, strict=True)
         ]
-        assert right[name] == sum(scored) / 200
-    assert right["2wikimultihopqa"] >= right[""] + 0.4
-    assert loops["musique"]["calls_per_question"] <= 20
-    assert loops["musique"]["stop_reasons"]["no_evidence"] >= 150
-    assert "no_evidence" not in loops[""]["stop_reasons"]
-    assert "no evidence found" in (tmp_path / "run musique" / "report" / "cost.md").read_text()
+        assert found["exact_match"] == sum(scored) / 200
+
+
+def test_where_nothing_can_be_found_a_question_ends_early(tmp_path: Path, real_data: Path) -> None:
+    """The passages are another benchmark's."""
+    found = of_musts(real_data, tmp_path, "musique")
+    assert found["calls_per_question"] <= 20
+    assert found["stop_reasons"]["no_evidence"] >= 150
+    assert "no evidence found" in (tmp_path / "run" / "report" / "cost.md").read_text()

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from datasets import load_dataset
 
 from builders.steps.questions import open_verified, prepared, rows
 from builders.verified.teachers.choice import known_teacher
+from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps, refine_verifier_steps
@@ -164,6 +168,27 @@ def test_a_model_is_asked_and_what_it_cost_is_said(
         build_verifier_steps.main(options)
     assert "requests failed" not in capsys.readouterr().out
     assert not set(again.asked) & set(server.answered)
+
+
+def test_examples_are_shown_to_the_one_who_writes_errors(verified: Path, tmp_path: Path) -> None:
+    sent: list[tuple[str, str]] = []
+    truth = Truth(asked_of(verified))
+
+    def model(body: Mapping[str, Any]) -> str:
+        system, user = (message["content"] for message in body["messages"])
+        sent.append((system, user))
+        return truth(body)
+
+    with MockServer(model) as server:
+        options = arguments(verified, tmp_path / "out", teacher=server.spec)
+        build_verifier_steps.main([*options, f"--cache={tmp_path / 'c'}", "--examples=all"])
+    text = prompts.examples(["inject"])["inject"]
+    asked = {"\nTarget step: " in user: system.endswith(text) for system, user in sent}
+    assert asked == {True: True, False: False}
+    rows = load_dataset(
+        str(tmp_path / "out" / "safe-verifier-steps"), split="train", cache_dir=str(tmp_path / "hf")
+    )
+    assert all(", examples inject " in teacher for teacher in rows["teacher"])
 
 
 def test_a_model_that_never_answers_is_status_2_and_its_work_is_kept(

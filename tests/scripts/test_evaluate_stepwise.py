@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +25,10 @@ from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import options as options_module
 from evaluators.traces.data import traces
+from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.verifier import instructions
 from safe_stepwise.scoring import exact_match, score
 from safe_stepwise.store import progress as bars
 from scripts import evaluate_stepwise, join_results
@@ -94,6 +98,62 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ------------------------------------------------------------------------------------------ results
+
+
+def test_a_prompt_without_a_category_is_part_of_a_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said of a served verifier, or by an adapter: the same requests, and the same system."""
+    file = own(tmp_path / "own.jsonl", 8)
+    filters = {"drop_category": "Logical", "drop_from_prompt": True}
+    (tmp_path / "training.json").write_text(json.dumps({"recipe": {"filters": filters}}))
+
+    class Opener(evaluate_stepwise.Opener):  # type: ignore[name-defined,misc]
+        def __call__(self, spec: str) -> Any:
+            engine: Any = super().__call__(spec)
+            if "learnt" in spec:
+                engine.adapter = SimpleNamespace(folder=tmp_path)
+            return engine
+
+    with (
+        MockServer(Stepper(), keep_bodies=True) as server,
+        MockServer(Stepper(), model="learnt", keep_bodies=True) as other,
+    ):
+
+        def judged() -> set[str]:
+            bodies = server.bodies + other.bodies
+            turns = [body["messages"][0]["content"] for body in bodies]
+            server.bodies.clear()
+            other.bodies.clear()
+            return {turn for turn in turns if turn.startswith(prompts.load("loop/verify").system)}
+
+        one, option = asking(server.spec, "safe"), "--option=drop_category=Logical"
+        evaluate_stepwise.main(arguments(file, tmp_path / "whole", *one))
+        assert judged() == {instructions()}
+        evaluate_stepwise.main(arguments(file, tmp_path / "said", *one, option))
+        assert judged() == {instructions(dropped="Logical")}
+        both = [f"{option},Procedural", "--method=safe"]
+        evaluate_stepwise.main(arguments(file, tmp_path / "both", *one, *both))
+        assert judged() == {instructions(dropped=name) for name in ("Logical", "Procedural")}
+        monkeypatch.setattr(evaluate_stepwise, "Opener", Opener)
+        rest = ["--method=safe", f"--generator={server.spec}", f"--verifier={other.spec}"]
+        evaluate_stepwise.main(arguments(file, tmp_path / "learnt", *rest))
+        assert judged() == {instructions(dropped="Logical")}
+        with pytest.raises(UserError, match=r"learnt: was trained .* so drop_category can.t be"):
+            evaluate_stepwise.main(
+                arguments(file, tmp_path / "no", *rest, "--option=drop_category=Procedural")
+            )
+    whole, said, its = (
+        {json.dumps(outcome.options) for outcome in read_outcomes(tmp_path / name)}
+        for name in ("whole", "said", "learnt")
+    )
+    assert not any("drop_category" in options for options in whole)
+    assert said == its
+    assert all('"drop_category": "Logical"' in options for options in said)
+    page = (tmp_path / "both" / "report" / "comparison.md").read_text("utf-8")
+    assert {"drop_category=Logical", "drop_category=Procedural"} <= set(
+        re.findall(r"drop_category=\w+", page.replace("\\_", "_"))
+    )
 
 
 def test_what_is_written_is_what_happened(

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,10 +19,12 @@ import pytest
 from builders.steps import published
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
+from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.store import progress as bars
+from safe_stepwise.taxonomy import category
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main, with_annotations
 from tests.evaluators.verifier.step_rows import row, step, write_set
@@ -143,6 +146,25 @@ def test_replies_may_be_cut_and_it_is_said(
         main(arguments(built, tmp_path / "out", server.spec, limit="3", **{"max-tokens": "77"}))
     assert set(sent) == {77}
     assert read(tmp_path / "out")["steps"]["max_tokens"] == 77
+
+
+def test_examples_may_be_shown_and_it_is_said(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    sent: list[str] = []
+
+    def reply(body: Mapping[str, Any]) -> str:
+        sent.append(body["messages"][0]["content"])
+        return oracle(gold)(body)
+
+    with MockServer(reply) as server:
+        main(arguments(built, tmp_path / "out", server.spec, limit="3", examples="verify"))
+    assert sent
+    assert all(system.endswith(prompts.examples(["verify"])["verify"]) for system in sent)
+    said = read(tmp_path / "out")["steps"]["examples"]
+    assert said.startswith("verify ")
+    text = (tmp_path / "out" / "verifier_quality.md").read_text(encoding="utf-8")
+    assert f"Shown were worked examples ({said})" in text
 
 
 def hard(body: Mapping[str, Any]) -> bool:
@@ -504,6 +526,59 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
     assert f"`ns/steps` at `{'c' * 40}`" in (tmp_path / "out" / "verifier_quality.md").read_text()
 
 
+def test_a_prompt_without_a_category(
+    built: Path, gold: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MockServer(oracle(gold), keep_bodies=True) as server:
+        main(arguments(built, tmp_path / "out", server.spec, **{"drop-category": "Attribution"}))
+        sent = {body["messages"][0]["content"] for body in server.bodies}
+    assert sent == {instructions(dropped="Attribution")}
+    assert "other code" not in capsys.readouterr().err  # the rows' own are the whole ones
+    found = read(tmp_path / "out")
+    assert found["steps"]["drop_category"] == "Attribution"
+    assert found["steps"]["prompt_sha256"] == prompt_digest(dropped="Attribution")
+    first = found["verifiers"][0]
+    types = {entry["name"]: entry for entry in first["types"]}
+    lost = sum(t["gold"] for name, t in types.items() if category(name) == "Attribution")
+    assert lost > 10
+    assert first["unparsed"] == lost  # it says the gold label, which is none here
+    assert types["Contradictory"]["said"] == 0
+    page = (tmp_path / "out" / "verifier_quality.md").read_text()
+    assert f"by a prompt without Attribution errors: {lost} rows have one, and count as" in page
+    with pytest.raises(UserError, match="invalid choice: 'Correct'"):
+        main(arguments(built, tmp_path / "out", server.spec, **{"drop-category": "Correct"}))
+
+
+def test_what_an_adapter_learnt_is_what_it_is_asked(
+    built: Path, gold: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters = {"drop_category": "Logical", "drop_from_prompt": True}
+    (tmp_path / "training.json").write_text(json.dumps({"recipe": {"filters": filters}}))
+
+    class Opener(evaluate_verifier.Opener):  # type: ignore[name-defined,misc]
+        def __call__(self, spec: str) -> Any:
+            engine: Any = super().__call__(spec)
+            if "learnt" in spec:
+                engine.adapter = SimpleNamespace(folder=tmp_path)
+            return engine
+
+    monkeypatch.setattr(evaluate_verifier, "Opener", Opener)
+    reply = oracle(gold)
+    with (
+        MockServer(reply, model="learnt", keep_bodies=True) as server,
+        MockServer(reply, keep_bodies=True) as other,
+    ):
+        main(arguments(built, tmp_path / "out", server.spec, limit="5", baseline=other.spec))
+        bodies = [(b["model"], b["messages"][0]["content"]) for b in server.bodies + other.bodies]
+        told = {"limit": "5", "drop-category": "Procedural"}
+        with pytest.raises(UserError, match=r"learnt: was trained .* without Logical errors, so"):
+            main(arguments(built, tmp_path / "out", server.spec, **told))
+        assert len(bodies) == len(server.bodies) + len(other.bodies)
+    # A baseline without an adapter is asked alike.
+    assert set(bodies) == {(model, instructions(dropped="Logical")) for model in ("learnt", "mock")}
+    assert read(tmp_path / "out")["steps"]["drop_category"] == "Logical"
+
+
 def test_prompts_of_other_code_are_noted(
     built: Path,
     gold: dict[str, str],
@@ -514,7 +589,7 @@ def test_prompts_of_other_code_are_noted(
     with MockServer(oracle(gold)) as server:
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
         assert "rendered by other code" not in capsys.readouterr().err
-        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda: "0" * 64)
+        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda **_: "0" * 64)
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
     assert "rendered by other code" in capsys.readouterr().err
 

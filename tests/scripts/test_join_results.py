@@ -57,7 +57,7 @@ def test_variants_of_several_runs_make_one_table(
          "--reference=no_verification"]
     )  # fmt: skip
     said = capsys.readouterr().out
-    assert "Against verified, average:" in said
+    assert "Against verified, average Acc:" in said
     assert "evaluations: 2; systems: 4; questions: 24" in said
     text = (output / "report" / "ablation.md").read_text(encoding="utf-8")
     rows = {row[1]: row for row in markdown_rows(text.split("## Against no_ver")[0])}

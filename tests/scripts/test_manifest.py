@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from releases.evaluations import EvaluationEntry
 from releases.manifest import read_manifest
+from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Effort
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import refine_verifier_steps, regenerate, release_datasets
+from scripts import refine_verifier_steps, regenerate, release_datasets, release_sets
 from scripts.release_plans import KNOWN
 from tests.makers.plausible import PlausibleMaker
 
@@ -54,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -118,7 +121,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         seen.append((what, options))
         return Broken()
 
-    monkeypatch.setattr(release_datasets, "known_maker", known)
+    monkeypatch.setattr(release_sets, "known_maker", known)
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
@@ -150,10 +153,54 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
         return AnnotationsTeacher
 
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
     assert asked == [path, path, inject]
+
+
+def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest.write_text(MANIFEST + "examples: [extract, inject]\n", encoding="utf-8")
+    read = read_manifest(manifest, KNOWN)
+    asked: list[Allowance] = []
+
+    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
+        asked.append(allowance)
+        return AnnotationsTeacher
+
+    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
+    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    extract, inject = prompts.examples(["extract"]), prompts.examples(["inject"])
+    assert [dict(one.examples or ()) for one in asked] == [extract, extract, inject]
+    assert set(extract) == {"extract", "glean"}
+    entry = EvaluationEntry(("symbolic",), ("symbolic",), ("safe",))
+    assert entry.allowed(read.allowance) == Allowance()
+    shown = replace(entry, examples=("judge",)).allowed(read.allowance)
+    assert dict(shown.examples or ()) == prompts.examples(["judge"])
+    for said in ("[verify]", "[nobody]"):
+        manifest.write_text(f"{MANIFEST}examples: {said}\n", encoding="utf-8")
+        with pytest.raises(UserError, match=r"examples: '.*' is not known"):
+            read_manifest(manifest, KNOWN)
+
+
+def test_an_evaluation_may_follow_the_papers() -> None:
+    ours = EvaluationEntry(("g",), ("v",), ("safe",), judge="j")
+    (setting,) = ours.settings
+    assert (setting.options, setting.examples) == ((), ())
+    theirs = replace(ours, as_published=True, last_rejected=(False,))
+    (followed,) = theirs.settings
+    assert dict(followed.options) == {
+        "tries_total": True,
+        "accepted_diagnosis": True,
+        "last_rejected": False,
+        "answer_when_told": True,
+    }
+    assert followed.examples == ("verify", "judge")
+    (none,) = replace(theirs, examples=()).settings
+    assert none.examples == ()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +224,7 @@ def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: s
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_datasets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")

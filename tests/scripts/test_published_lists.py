@@ -41,7 +41,10 @@ def test_the_command_says_what_did_not_match(
     file = tmp_path / "a_wrong.txt"
     file.write_text("Where is Mu?\nWhere is Atlantis?\n", encoding="utf-8")
     output = tmp_path / "out"
-    build_verified.main(arguments(output, f"published:{file}"))
+    with pytest.raises(UserError, match=r"a_wrong.txt: names no row of .* nothing was published"):
+        build_verified.main(arguments(output, f"published:{file}"))
+    assert not (output / "safe-verified-multihop").exists()
+    build_verified.main(arguments(output, f"published:{file}", "--limit", "12"))
     said = capsys.readouterr().out
     assert f"2 entries; 0 have a row here; 2 have none, see {output / 'unmatched.jsonl'}" in said
     assert "no row is named, and all count as sound: are these lists of other questions?" in said
@@ -81,7 +84,7 @@ def test_lists_write_no_steps(tmp_path: Path) -> None:
 
 
 def test_a_manifest_names_lists_beside_itself(tmp_path: Path) -> None:
-    build = {"benchmark": "synthetic", "input": INPUT, "split": "train"}
+    build = {"benchmark": "synthetic", "input": INPUT, "split": "train", "limit": 12}
     manifest = manifest_of(tmp_path, [{**build, "teacher": "published:lists/a.txt"}])
     with pytest.raises(UserError, match=r"builds\[0\]\.teacher: .*/lists/a\.txt: cannot be read"):
         regenerate.regenerate(manifest, tmp_path / "out")

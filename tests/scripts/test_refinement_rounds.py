@@ -24,9 +24,9 @@ from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import (
     regenerate,
     release_adapters,
-    release_datasets,
     release_models,
     release_refinement,
+    release_sets,
 )
 from scripts.release_plans import KNOWN
 from trainers.config import Recipe
@@ -78,7 +78,7 @@ class Dies(KeyboardInterrupt):
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """What was made anew, in order; `dying` has one of it interrupted."""
     made: Log = []
-    build, refine = release_datasets.build_steps, release_refinement.refine
+    build, refine = release_sets.build, release_refinement.refine
 
     def building(plan: StepsBuild, *rest: Any, **more: Any) -> Any:
         found = build(plan, *rest, **more)
@@ -106,7 +106,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         training(of.recipe, True, None)
         return Made("trained")
 
-    monkeypatch.setattr(release_datasets, "build_steps", building)
+    monkeypatch.setattr(release_sets, "build", building)
     monkeypatch.setattr(release_refinement, "train", training)
     monkeypatch.setattr(release_refinement, "refine", mining)
     monkeypatch.setattr(release_models, "trained", adapter)
@@ -186,10 +186,10 @@ def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
     whole = list(log)
     log.clear()
     targets: list[tuple[Any, str]] = [
-        (release_datasets, "build_steps"),
+        (release_sets, "build"),
         (release_refinement, "train"),
         (release_refinement, "refine"),
-        (release_datasets, "build_steps"),
+        (release_sets, "build"),
         (release_models, "trained"),
     ]
     module, name = targets[place]

@@ -11,12 +11,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import load_dataset
 
 from builders.synthetic import generate, parse_spec, to_row
+from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question
@@ -212,6 +215,49 @@ def test_shared_passages_are_asked_about_once(
     printed = capsys.readouterr().out
     assert "naive calls" in printed
     assert not (tmp_path / "out2").exists()
+
+
+def test_examples_are_shown_where_they_are_asked_for_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gleaning goes on with the conversation that has them; other roles stay as they are."""
+    known = rows(6)
+    file = write(tmp_path / "rows.jsonl", known)
+    sent: list[list[str]] = []
+
+    def model(body: Mapping[str, Any]) -> str:
+        sent.append([message["content"] for message in body["messages"]])
+        return truth(body)
+
+    truth = Truth(known)
+    names, systems = {}, {}
+    options = {"plain": [], "shown": ["--examples=extract"], "none": ["--examples=none"]}
+    with MockServer(model) as server:
+        for name, more in options.items():
+            sent.clear()
+            output = tmp_path / name
+            build_verified.main([*arguments(file, server.spec, output), *more])
+            systems[name] = {contents[0]: len(contents) for contents in sent}
+            row = load_dataset(
+                str(output / "safe-noise-labels"), "synthetic", split="train",
+                cache_dir=f"{output}.hf",
+            )[0]  # fmt: skip
+            names[name] = row["teacher"]
+    assert systems["none"] == systems["plain"]
+    text = prompts.examples(["extract"])["extract"]
+    extract = prompts.load("verification/extract").system
+    assert set(systems["shown"]) - set(systems["plain"]) == {f"{extract}\n\n{text}"}
+    assert set(systems["plain"]) - set(systems["shown"]) == {extract}
+    assert systems["shown"][f"{extract}\n\n{text}"] == 4  # the last was a gleaning
+    assert names["none"] == names["plain"]
+    assert names["shown"].startswith(f"{names['plain']}, examples extract ")
+    capsys.readouterr()
+    prices = []
+    for more in options.values():
+        shown = [*arguments(file, "openai:m@http://host/v1", tmp_path / "e"), *more, "--estimate"]
+        build_verified.main(shown)
+        prices.append(capsys.readouterr().out)
+    assert prices[0] == prices[2] != prices[1]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import leakage
+from evaluators.verifier.step_set import read_cases, requests
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.taxonomy import category, labels
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
@@ -134,6 +136,47 @@ def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_
     record.write_text(json.dumps(told))
     with pytest.raises(UserError, match="holds no missing_evidence_prompt_completion; make or"):
         train_rows(replace(asked, dataset=str(before)))
+
+
+@pytest.mark.parametrize("twelve", [False, True])
+def test_a_dropped_category_leaves_the_prompt_by_choice(
+    built: Path, tmp_path: Path, twelve: bool
+) -> None:
+    asked = replace(
+        recipe(built), incomplete_evidence=twelve, filters=Filters(drop_category="Procedural")
+    )
+    short = replace(asked, filters=replace(asked.filters, drop_from_prompt=True))
+    usual, cut = train_rows(asked)[1], train_rows(short)[1]
+    assert [row["id"] for row in usual] == [row["id"] for row in cut]
+    for before, row in zip(usual, cut, strict=True):
+        (system, user), (whole, same) = row["prompt"], before["prompt"]
+        assert (user, row["completion"]) == (same, before["completion"])
+        assert whole["content"] == instructions(twelve)
+        assert system == {"role": "system", "content": instructions(twelve, "Procedural")}
+    assert kind_of(asked).prompt_digest() == prompt_digest(twelve)
+    assert kind_of(short).prompt_digest() == prompt_digest(twelve, "Procedural")
+    # What the loop sends to the adapter is what it learnt, to the byte.
+    sent = {
+        tuple((turn.role, turn.content) for turn in request.messages)
+        for request in requests(
+            read_cases(built / "verified" / SET, "train", None, twelve), twelve, "Procedural"
+        ).values()
+    }
+    assert all(tuple((t["role"], t["content"]) for t in row["prompt"]) in sent for row in cut)
+    # The run is another, though the recipe's keys of before are the same.
+    kept = [fingerprint(rows) for rows in (usual, cut)]
+    assert kept[0] != kept[1]
+    strange = shutil.copytree(built / "verified" / SET, tmp_path / "strange")
+    config = "missing_evidence_prompt_completion" if twelve else "prompt_completion"
+    (file,) = (strange / "data" / config).glob("train-*")
+    table = pq.read_table(file)
+    rows = table.to_pylist()
+    for row in rows:
+        row["prompt"][0]["content"] += " Be kind."
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+    assert len(train_rows(replace(asked, dataset=str(strange)))[1]) == len(usual)
+    with pytest.raises(UserError, match="so that no category can be taken out of them; make or"):
+        train_rows(replace(short, dataset=str(strange)))
 
 
 def test_a_set_named_twice_and_tested_questions_are_refused(built: Path, tmp_path: Path) -> None:

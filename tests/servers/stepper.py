@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from safe_stepwise import prompts
+
 
 @dataclass(frozen=True)
 class Stepper:
@@ -23,7 +25,7 @@ class Stepper:
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         system, user = (message["content"] for message in body["messages"])
-        if system.startswith("You are a verifier"):
+        if system.startswith(prompts.load("loop/verify").system):
             return self.verdict(user)
         if "Contestant's answer" in user:
             return self.judged(user)

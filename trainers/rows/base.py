@@ -47,6 +47,8 @@ class Kind:
     """SHA-256 of the prompts that are sent to the adapter once it serves."""
     rendered_by: str = "prompt_sha256"
     """What a set's statistics call the digest of those that its rows were rendered by."""
+    set_digest: Callable[[], str] | None = None
+    """That digest as this version has it, where other prompts are sent."""
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:

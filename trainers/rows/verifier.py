@@ -9,6 +9,7 @@ Source: ours (`python -m scripts.build_verifier_steps`), licence as its card say
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
 
 What an ablation filters by (error type, origin) stands in the configs of steps, under the same ids.
+A category that is dropped from the prompt, too (SAFE v2, Table 4), is in none of its instructions.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from itertools import chain
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
-from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.records import Feedback
 from safe_stepwise.store.names import (
     ASKED_OF,
@@ -27,7 +28,7 @@ from safe_stepwise.store.names import (
     STEPS_RECORD,
     VERIFIER_STEPS,
 )
-from safe_stepwise.taxonomy import CORRECT, category
+from safe_stepwise.taxonomy import CORRECT, Category, category
 from trainers.config import Filters
 from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
 
@@ -63,7 +64,27 @@ def open_rows(
     rows = rows[: filters.rows]
     if not rows:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
+    if filters.unasked is not None:
+        before = instructions(incomplete_evidence)
+        if others := [row["id"] for row in rows if _instructed(row) != before]:
+            raise UserError(
+                f"{dataset}: its prompts have other instructions than ours (row {others[0]}), so "
+                f"that no category can be taken out of them; {ANEW}"
+            )
+        told = instructions(incomplete_evidence, filters.unasked)
+        rows = [instructed(row, told) for row in rows]
     return source, [with_feedback(row, filters.feedback) for row in rows]
+
+
+def instructed(row: Row, told: str) -> Row:
+    """The row with these instructions in its prompt's first turn."""
+    first, *others = row["prompt"]
+    return {**row, "prompt": [{**first, "content": told}, *others]}
+
+
+def _instructed(row: Row) -> str:
+    first = row["prompt"][0] if row["prompt"] else {}
+    return str(first.get("content", "")) if first.get("role") == "system" else ""
 
 
 def with_feedback(row: Row, keep: str) -> Row:
@@ -116,14 +137,18 @@ def _stays(row: Row, filters: Filters) -> bool:
     return not dropped and (not filters.origins or row["origin"] in filters.origins)
 
 
-def verifier(incomplete_evidence: bool) -> Kind:
-    """The kind of row of a setting: of eleven labels, or of twelve."""
+def verifier(incomplete_evidence: bool, dropped: Category | None = None) -> Kind:
+    """The kind of row of a setting: of eleven labels, or of twelve; none of a ``dropped`` category.
+
+    ``dropped`` is what the filters leave out of the prompt.
+    """
     return Kind(
         partial(open_rows, incomplete_evidence=incomplete_evidence),
         partial(_questions, incomplete_evidence=incomplete_evidence),
         _check,
-        partial(prompt_digest, incomplete_evidence),
+        partial(prompt_digest, incomplete_evidence, dropped),
         RENDERED_BY[incomplete_evidence],
+        partial(prompt_digest, incomplete_evidence),
     )
 
 

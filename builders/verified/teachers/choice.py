@@ -43,8 +43,12 @@ def known_teacher(
     try:
         open_engine(spec)
     except UserError as error:
-        names_one = spec.partition(":")[0] in KINDS
-        other = "" if names_one else f"; or use {ANNOTATIONS}, which needs no model"
+        name, colon, rest = spec.partition(":")
+        if lists is not None and difflib.get_close_matches(name.lower(), [PUBLISHED], cutoff=0.7):
+            near = f"{PUBLISHED}{colon}{rest}"
+            raise UserError(f"{where} {spec!r} is not known; did you mean {near}?") from None
+        no_model = f", or {PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
+        other = "" if name in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
         raise UserError(f"{where}: {error}{other}") from None
     return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)
 

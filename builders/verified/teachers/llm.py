@@ -74,7 +74,7 @@ class LLMTeachers:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}"
+        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.shown}"
 
     @property
     def identity(self) -> str:

@@ -19,6 +19,7 @@ from builders.steps.contexts import Source
 from builders.steps.making import AnnotationsMaker, inject
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.skeletons import skeleton
 from builders.steps.trajectories import checked
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -115,6 +116,29 @@ def test_missing_evidence_is_really_missing() -> None:
         for step in row.previous:
             for number in read_step(step.text).cited:
                 assert 1 <= number <= len(row.question.passages)
+
+
+def test_what_is_missing_is_denied_in_the_words_of_what_is_missed() -> None:
+    """Else the wording of a denial would tell whether the fact is there."""
+    half = AnnotationsMaker().held_back.make_all(synthetic())
+    every = [[r for one in of for r in one.rows if r.incomplete] for of in (made(), half)]
+    worded = [Counter(skeleton(row.step.text) for row in rows if not row.twin) for rows in every]
+    for words in worded:
+        assert len(words) >= 20
+        assert max(words.values()) <= 0.1 * words.total()
+    assert not worded[0].keys() & worded[1].keys()
+    # A passage may be named: the one that has the fact, or what stands in its place.
+    gold = {
+        (r.question.id, n): r.question.passages[n - 1].is_gold
+        for rows in every
+        for r in rows
+        if r.twin
+        for n in read_step(r.step.text).cited
+    }
+    assert all(gold.values())
+    assert 0.2 < len(gold) / sum(row.twin for rows in every for row in rows) < 0.9
+    for row in (row for rows in every for row in rows):
+        assert all(0 < n <= len(row.question.passages) for n in read_step(row.step.text).cited)
 
 
 def test_what_is_denied_is_there_for_the_twin_of_a_row_that_lacks_it() -> None:

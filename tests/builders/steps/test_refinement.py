@@ -17,12 +17,13 @@ from builders.steps.mining import (
     Case,
     Pattern,
     Refinement,
+    RefinementStatistics,
     doubted,
     in_turn,
 )
 from builders.steps.questions import open_verified, prepared, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from builders.steps.refinement import RefinementStatistics, refine
+from builders.steps.refinement import refine
 from builders.steps.summary import mining
 from builders.steps.weaknesses import FAMILIES
 from builders.steps.witness import bears_out
@@ -124,7 +125,7 @@ def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, RefinementStatis
     assert sum(f["rows"] for f in found.families) == found.rows
     most = max(f["rows"] for f in found.families)
     short = [f for f in found.families if f["rows"] < most - 1]
-    assert len(short) < len([f for f in found.families if f["rows"]])
+    assert len([f for f in found.families if f["rows"]]) > 5
     assert all(f["rows"] + f["doubted"] == f["disagreements"] for f in short)
     rows = Counter(row.family for row in read_refined(mined[0] / REFINED))
     assert rows == {f["name"]: f["rows"] for f in found.families if f["rows"]}

@@ -34,9 +34,26 @@ def test_names_say_what_differs() -> None:
     known = names([system(NO, max_steps=10, max_retries=3), limited(SAFE, 10, 1)])
     assert list(known.values()) == ["No verification, K=10, N=3", "SAFE, K=10, N=1"]
     known = names([system(verifier="a"), system(verifier="b", feedback="guidance"), system(NO)])
-    assert list(known.values()) == ["SAFE with a", "SAFE with b", "No verification"]
+    said = ["SAFE with a", "SAFE with b, feedback=guidance", "No verification"]
+    assert list(known.values()) == said
     known = names([system(feedback="full"), system(feedback="guidance")])
     assert list(known.values()) == ["SAFE, feedback=full", "SAFE, feedback=guidance"]
+
+
+def test_to_lack_an_option_is_to_differ_from_who_has_it() -> None:
+    """As a run with a limit of its own beside one without, or with a choice of the papers."""
+    one, other = system(feedback="full"), system(feedback="full", max_tokens="verify 4096")
+    assert list(names([one, other]).values()) == ["SAFE", "SAFE, max_tokens=verify 4096"]
+    assert list(names([other]).values()) == ["SAFE"]
+    # Another method lacks it by nature, which parts it from nobody.
+    assert met(system(NO), system(SAFE, feedback="full")) == [("SAFE", "No verification")]
+    assert list(names([system(NO), system(feedback="full")]).values()) == [
+        "No verification",
+        "SAFE",
+    ]
+    followed = [system(), system(tries_total=True), system(tries_total=True, last_rejected=True)]
+    assert len(set(names(followed).values())) == len(followed)
+    assert len(met(*followed)) == 2  # the first and the last are two options apart
 
 
 def test_common_options_are_the_papers_and_what_is_not_the_default() -> None:
@@ -52,7 +69,7 @@ def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
     assert found.players == (("a", "c"), ("z", "b"))
     assert found.answering == "c"
     assert names([found]) == {found: "new"}
-    assert common_options([found]) == 'b=True, y=[1,{"x":null}]'
+    assert common_options([found]) == 'b, y=[1,{"x":null}]'
     assert in_order([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
     assert len(pairs([found, system(NO, "c")])) == 1
 

@@ -37,7 +37,7 @@ def test_only_what_concerns_some_roles_is_theirs() -> None:
     assert GIVEN.only(["extract"]) == AS_PROMPTED
     assert not AS_PROMPTED
     assert GIVEN
-    assert (GIVEN.names("path"), GIVEN.names("extract")) == (True, False)
+    assert (GIVEN.limits("path"), GIVEN.limits("extract")) == (True, False)
 
 
 def test_it_goes_to_workers_and_stands_in_records() -> None:

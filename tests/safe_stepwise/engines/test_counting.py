@@ -15,7 +15,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.engines.mock import MockEngine, PrefixCache, prompt_tokens, tokens_of
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.loop import Limits
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question, Trajectory, Usage

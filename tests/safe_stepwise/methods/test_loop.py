@@ -20,12 +20,11 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm, generator_request
+from safe_stepwise.methods.generator import generator_request
+from safe_stepwise.methods.limits import DEFAULT, FEEDBACK_FORMS, FeedbackForm, Limits
 from safe_stepwise.methods.loop import (
-    DEFAULT,
     MALFORMED,
     UNREAD,
-    Limits,
     read_answer,
     run_question,
     tries_at_steps,

@@ -18,7 +18,8 @@ import pytest
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.loop import MALFORMED, Limits, OnExhausted, run_question, unverified
+from safe_stepwise.methods.limits import Limits, OnExhausted
+from safe_stepwise.methods.loop import MALFORMED, run_question, unverified
 from safe_stepwise.records import Passage, Question, Trajectory, identity
 from safe_stepwise.taxonomy import labels
 

@@ -22,16 +22,20 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
-from safe_stepwise.methods.generator import FEEDBACK_FORMS, FeedbackForm
-from safe_stepwise.methods.loop import (
+from safe_stepwise.methods.limits import (
     DEFAULT,
-    FINAL_ANSWER,
+    FEEDBACK_FORMS,
+    FeedbackForm,
     Limits,
     OnExhausted,
+    Search,
+)
+from safe_stepwise.methods.loop import (
+    FINAL_ANSWER,
     is_unread,
     run_question,
 )
-from safe_stepwise.methods.searching import NO_EVIDENCE, Search
+from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match

@@ -10,7 +10,13 @@ from safe_stepwise.methods.verifier import instructions, prompt_digest, verifier
 from safe_stepwise.prompts import quoted
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import StepError
-from safe_stepwise.taxonomy import MISSING_EVIDENCE, TAXONOMY
+from safe_stepwise.taxonomy import (
+    CORRECT,
+    MISSING_EVIDENCE,
+    STEP_KINDS,
+    TAXONOMY,
+    check_order,
+)
 
 PASSAGES = [
     Passage("Oru", ("Oru is a town.", " It lies on the Vel.")),
@@ -53,16 +59,21 @@ def test_the_request_is_greedy_and_asks_for_the_settings_schema() -> None:
         assert (MISSING_EVIDENCE in schema["properties"]["error_type"]["enum"]) == incomplete
 
 
-def test_every_label_is_defined_once_and_checked_in_order() -> None:
-    text = instructions()
-    for entry in TAXONOMY:
-        wanted = 0 if entry.name == MISSING_EVIDENCE else 1
-        assert text.count(f"- {entry.name}: {entry.definition}") == wanted
-    assert "Overthinking, Off-topic, Redundancy, Inefficiency, Logical Fallacy" in text
-    assert "- Final Answer: Wrong Conclusion" in text
-    assert MISSING_EVIDENCE in instructions(incomplete_evidence=True)
-    assert "query" in instructions(incomplete_evidence=True)
-    assert "query" not in text
+def test_every_label_is_defined_once_below_the_kinds_of_step_that_can_get_it() -> None:
+    for incomplete in (False, True):
+        found: dict[str, list[str]] = {kind: [] for kind in STEP_KINDS}
+        _, _, told = instructions(incomplete).partition("Labels, in the order of checks:\n")
+        kinds: tuple[str, ...] = ()
+        for line in told.partition("\n\n")[0].split("\n"):
+            if not line.startswith("- "):
+                kinds = STEP_KINDS if line == "Any:" else tuple(line.rstrip(":").split(" or "))
+                continue
+            entry = next(e for e in TAXONOMY if line == f"- {e.name}: {e.definition}")
+            for kind in kinds:
+                found[kind].append(entry.name)
+        for kind in STEP_KINDS:
+            assert found[kind] == [*check_order(kind, incomplete), CORRECT]
+        assert ("query" in instructions(incomplete)) == incomplete
 
 
 def test_the_digest_tells_the_settings_apart() -> None:

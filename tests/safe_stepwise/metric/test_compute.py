@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from builders.synthetic import Spec, generate
+from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.compute import answers_by_loop, answers_given, checked_options
 from safe_stepwise.records import Passage, Question
@@ -211,6 +212,37 @@ def test_annotated_questions_run_without_a_model() -> None:
     verified = answers_by_loop(rows, generator=sloppy, verifier="symbolic")
     assert alone["exact_match"] < verified["exact_match"]
     assert sum(verified["error_types"].values()) == sum(verified["error_positions"].values()) > 0
+
+
+def test_the_papers_may_be_followed_in_the_loop_and_by_the_judge() -> None:
+    generate, verify = (prompts.load(f"loop/{name}").system for name in ("generate", "verify"))
+    sent: list[tuple[str, str]] = []
+
+    def reply(body: Any) -> str:
+        system, user = (message["content"] for message in body["messages"])
+        sent.append((system, user))
+        if "contestant" in system:
+            return says("correct")
+        if system.startswith(verify):
+            fault = {"error_type": "Redundancy", "diagnosis": "Again.", "guidance": "Another."}
+            return json.dumps(fault)
+        return "Step 1: ####ANSWER: the Vel (Final Answer)"
+
+    asked = {"judge_without_question": True, "examples": True}
+    options = {"tries_total": True, "last_rejected": True}
+    with MockServer(reply) as server:
+        players = dict.fromkeys(("generator", "verifier", "judge"), server.spec)
+        found = by_loop(**players, **asked, options=options, max_retries=3, max_steps=1)
+    assert (found["calls_per_question"], found["error_types"]) == (6, {"Redundancy": 6})
+    written, judged = [user for system, user in sent if system == generate], sent[-1]
+    # Of the third tries nothing is new, so that none of them is sent.
+    assert sorted(user.count("\nRejected: ") for user in written) == [0, 0, 1, 1]
+    assert "Question: " not in judged[1]
+    assert judged[0].endswith(prompts.examples(["judge"])["judge"])
+    shown = prompts.examples(["verify"])["verify"]
+    verdicts = [system for system, _ in sent if system.startswith(verify)]
+    assert verdicts
+    assert all(system.endswith(shown) for system in verdicts)
 
 
 def test_a_failed_question_is_counted_and_all_of_them_are_an_error(

@@ -54,22 +54,23 @@ def judgement() -> Request:
 
 
 # As they were when a request had a field for everything that a scene holds: the chance is drawn
-# from them, so that another key would make another trajectory out of the same spec.
+# from them, so that another key would make another trajectory out of the same spec. The prompts'
+# words are in it: the first two changed with version 2 of loop/generate and 3 of loop/verify.
 @pytest.mark.parametrize(
     ("request_", "key", "reply"),
     [
         (
             generation(),
-            "395d1ce7454cfebe92582615d7fbde752b742c9c2cd1c41292df844974a91172",
-            "Step 2: It is written in Passage 2 that the birthplace of Ors Velt is Oru. "
-            "(Attribution)",
+            "3f8b9aecb15b8257dafc6baaaf75b9347d4ad37c77c176f380ffb104c6a790b5",
+            "Step 2: Per Passage 2, Oru the Other was the birthplace of Ors Velt. (Attribution)",
         ),
         (
             judgement(),
-            "243f0390eff9bfbfa8c32df2c32640348904d5bfefd6a2a3e5e40b7ab1cecffe",
-            '{"error_type": "Unsupported", "diagnosis": "The step is taken for a case of '
-            'Unsupported.", "guidance": "The next step is to find the director of Dune Rain in '
-            'the passages, since the answer depends on that."}',
+            "41a0c8a12bbc399a9085b5316935b7d22fcfec585b60868678ff99283d7e7536",
+            '{"error_type": "Correct", "diagnosis": "The claim is true to its source and is '
+            "needed here, since “Dune Rain was directed by Ors Velt” is what Passage 1 "
+            'says.", "guidance": "The next step is to find the place of birth of Ors Velt in the '
+            'passages, since the answer depends on that."}',
         ),
         (
             replace(EXTRACT, scene=Scene(ASKED, 2)),

@@ -113,7 +113,8 @@ def test_every_row_has_their_verdict_and_as_much_of_ours_as_agrees(tmp_path: Pat
 
 
 def test_rows_without_a_path_stay_verified_and_make_no_steps(tmp_path: Path) -> None:
-    build(plan_of(tmp_path, list_of(tmp_path, ["Is there nobody of this name?"])), CARDS)
+    listed = list_of(tmp_path, ["Is there nobody of this name?"])
+    build(replace(plan_of(tmp_path, listed), limit=60), CARDS)
     folder, cache = tmp_path / "out" / VERIFIED, str(tmp_path / "cache")
     rows = load_dataset(str(folder), "synthetic", cache_dir=cache)["train"]
     assert len(rows) == 60
@@ -201,7 +202,7 @@ def test_a_text_of_several_rows_names_all_of_them(tmp_path: Path) -> None:
 
 
 def test_builds_of_one_folder_keep_each_others_lines(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, list_of(tmp_path, ["Where is Mu?"]))
+    plan = replace(plan_of(tmp_path, list_of(tmp_path, ["Where is Mu?"])), limit=60)
     build(plan, CARDS)
     build(replace(plan, split="validation"), CARDS)
 

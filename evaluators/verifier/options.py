@@ -1,0 +1,61 @@
+"""What `evaluate_verifier` is asked for, checked as far as nothing need be answered."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import Engine
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.taught import check_examples, dropped_category
+from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.store.names import TEST
+from safe_stepwise.taxonomy import Category
+
+IN_FLIGHT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
+
+    steps: str
+    verifier: str
+    output: Path
+    baseline: Sequence[str] = ()
+    verified: Path | None = None
+    split: str = TEST
+    incomplete_evidence: bool = False
+    drop_category: Category | None = None
+    limit: int | None = None
+    allowance: Allowance = AS_PROMPTED
+    cache: Path | None = None
+    in_flight: int = IN_FLIGHT
+    timeout: float | None = None
+    seed: int = 0
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Of all engines, the verifier first."""
+        return (self.verifier, *self.baseline)
+
+    def settled(self, opener: Callable[[str], Engine]) -> dict[str, Any]:
+        """What `verifier_request` is to have of the prompt that all are asked by.
+
+        Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
+        for adapters that learnt other prompts, and for examples that say more than the prompt.
+        """
+        engines = (self._opened(spec, opener) for spec in self.specs)
+        dropped = dropped_category(engines, self.drop_category)
+        check_examples(dropped, self.allowance, ROLE)
+        return {"incomplete_evidence": self.incomplete_evidence, "dropped": dropped}
+
+    def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
+        engine = opener(spec)
+        if spec.partition(":")[0] == "symbolic" and self.verified is None:
+            raise UserError(
+                f"{spec} reasons over annotations, which the steps do not hold: add --verified "
+                "with the folder that they were made of"
+            )
+        return engine

@@ -1,0 +1,40 @@
+"""What a run is known by: keys that came later leave those of before as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from trainers.config import Filters, Recipe
+from trainers.record import identity_of
+
+RECIPE = Recipe("base", "steps", Path("out"))
+WEIGHTS: Any = SimpleNamespace(revision="r" * 40)
+DATA: Any = SimpleNamespace(sha256="d" * 64)
+
+
+def test_a_run_that_was_begun_before_goes_on() -> None:
+    known = identity_of(RECIPE, WEIGHTS, DATA)
+    assert "max_grad_norm" not in known
+    assert known["filters"] == {
+        "drop_category": None,
+        "feedback": "full",
+        "origins": [],
+        "rows": None,
+    }
+    tighter = identity_of(replace(RECIPE, max_grad_norm=0.3), WEIGHTS, DATA)
+    assert tighter == {**known, "max_grad_norm": 0.3}
+
+
+def test_a_shorter_prompt_makes_other_rows() -> None:
+    """Whose digest tells the runs apart."""
+    cut = replace(RECIPE, filters=Filters(drop_category="Logical", drop_from_prompt=True))
+    whole = replace(RECIPE, filters=Filters(drop_category="Logical"))
+    assert identity_of(cut, WEIGHTS, DATA) == identity_of(whole, WEIGHTS, DATA)
+    other: Any = SimpleNamespace(sha256="e" * 64)
+    assert identity_of(cut, WEIGHTS, other) != identity_of(whole, WEIGHTS, DATA)
+    assert cut.plain()["filters"]["drop_from_prompt"] is True
+    assert cut.filters.unasked == "Logical"
+    assert whole.filters.unasked is None
