@@ -67,12 +67,10 @@ def labels(incomplete_evidence: bool = False, dropped: Category | None = None) -
     )
 
 
-def check_order(
-    kind: StepKind, incomplete_evidence: bool = False, dropped: Category | None = None
-) -> tuple[str, ...]:
+def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str, ...]:
     """The error types to check a step of this kind for, first to last; none applies: ``Correct``.
 
-    The setting is that of `labels`. Raises ValueError for an unknown kind.
+    Raises ValueError for an unknown kind.
 
     >>> check_order("Logical")
     ('Overthinking', 'Off-topic', 'Redundancy', 'Inefficiency', 'Logical Fallacy')
@@ -81,7 +79,7 @@ def check_order(
     """
     if kind not in STEP_KINDS:
         raise ValueError(f"unknown step kind {kind!r}; known: {', '.join(STEP_KINDS)}")
-    allowed = labels(incomplete_evidence, dropped)
+    allowed = labels(incomplete_evidence)
     return tuple(
         e.name for e in TAXONOMY if kind in e.step_kinds and e.name in allowed and e.name != CORRECT
     )

@@ -82,10 +82,7 @@ def remarks(
     tells_why = form == "diagnosis" or (form == "full" and (faulty or praise))
     told = [
         ("Fault", feedback.error_type if faulty and form != "guidance" else ""),
-        (
-            "Why",
-            feedback.diagnosis if tells_why else "",
-        ),
+        ("Why", feedback.diagnosis if tells_why else ""),
         ("Now", feedback.guidance if form != "diagnosis" else ""),
     ]
     return tuple((name, text) for name, text in told if text.strip())

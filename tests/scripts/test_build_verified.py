@@ -63,7 +63,7 @@ def test_the_command_builds_and_says_where(tmp_path: Path) -> None:
         ({"benchmark": "hotpot"}, "did you mean hotpotqa?"),
         ({"benchmark": "2wiki"}, "did you mean 2wikimultihopqa?"),
         ({"teacher": "annotation"}, "did you mean annotations?"),
-        ({"teacher": "gpt-4"}, "or use annotations, which needs no model"),
+        ({"teacher": "gpt-4"}, "or use annotations, or published:FILE, which need no model"),
         ({"price-prompt": "-1"}, "from 0 on"),
         ({"price-completion": "nan"}, "from 0 on"),
         ({"teacher": "opena:m@http://x/v1"}, "did you mean openai:m@http://x/v1?"),

@@ -139,13 +139,8 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
 BY_ROLE = "max_tokens: {path: 4096, inject: 99}\nreasoning_effort: {path: low, judge: high}\n"
 
 
-def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest.write_text(MANIFEST + BY_ROLE, encoding="utf-8")
-    efforts: dict[str, Effort] = {"path": "low", "judge": "high"}
-    read = read_manifest(manifest, KNOWN)
-    assert read.allowance == Allowance.of({"path": 4096, "inject": 99}, efforts)
+def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> list[Allowance]:
+    """What those who are asked in a release's making are given, in their order."""
     asked: list[Allowance] = []
 
     def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
@@ -154,7 +149,18 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
 
     monkeypatch.setattr(release_datasets, "known_teacher", teacher)
     monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
-    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    regenerate.regenerate(manifest, output, workers=1)
+    return asked
+
+
+def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest.write_text(MANIFEST + BY_ROLE, encoding="utf-8")
+    efforts: dict[str, Effort] = {"path": "low", "judge": "high"}
+    read = read_manifest(manifest, KNOWN)
+    assert read.allowance == Allowance.of({"path": 4096, "inject": 99}, efforts)
+    asked = allowed(manifest, tmp_path / "out", monkeypatch)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
     assert asked == [path, path, inject]
 
@@ -164,15 +170,7 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
 ) -> None:
     manifest.write_text(MANIFEST + "examples: [extract, inject]\n", encoding="utf-8")
     read = read_manifest(manifest, KNOWN)
-    asked: list[Allowance] = []
-
-    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
-        asked.append(allowance)
-        return AnnotationsTeacher
-
-    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
-    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    asked = allowed(manifest, tmp_path / "out", monkeypatch)
     extract, inject = prompts.examples(["extract"]), prompts.examples(["inject"])
     assert [dict(one.examples or ()) for one in asked] == [extract, extract, inject]
     assert set(extract) == {"extract", "glean"}
