@@ -34,9 +34,11 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import judging, steps, symbolic
+    from safe_stepwise.players import answers, hops, judging, steps, symbolic
 
-    return symbolic.SymbolicEngine.read(settings, {**steps.ROLES, **judging.ROLES})
+    files = (steps, judging, answers, hops)
+    roles = {role: play for file in files for role, play in file.ROLES.items()}
+    return symbolic.SymbolicEngine.read(settings, roles)
 
 
 KINDS: Mapping[str, Kind] = {
