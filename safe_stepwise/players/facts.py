@@ -217,6 +217,22 @@ def restated(question: Question, steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(told)
 
 
+def is_sound(question: Question, steps: Sequence[Step]) -> bool:
+    """Whether the last of some steps is the right find of a fact that was due, in its passage.
+
+    The checker may take two facts of like names for one.
+    """
+    facts = facts_of(question)
+    *before, found = [one for step in steps if (one := _find_in(step))] or [Found("", 0, "")]
+    known = facts.known(before)
+    place = facts.place_of(found.question, known) if _find_in(steps[-1]) else None
+    if place is None or place in known or facts.is_misled(place, known):
+        return False
+    is_due = all(use in known for use in facts.plan.items[place].uses)
+    is_right = facts.is_right(place, {**known, place: found})
+    return is_due and is_right and found.passage == facts.passage(place)
+
+
 def _find_in(step: Step) -> Found | None:
     match = _FIND.fullmatch(step.text)
     return Found(match[2], int(match[1]), match[3]) if match else None

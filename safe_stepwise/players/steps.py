@@ -33,7 +33,7 @@ from safe_stepwise.players.evidence import (
     search,
     without_hidden,
 )
-from safe_stepwise.players.facts import restated
+from safe_stepwise.players.facts import is_sound, restated
 from safe_stepwise.players.plans import another, checker_of, ideal, other_answer
 from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Feedback, Question, Step
@@ -54,13 +54,15 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
     checker = checker_of(scene.question)
-    *previous, step = restated(scene.question, (*scene.previous, scene.step))
+    steps = (*scene.previous, scene.step)
+    *previous, step = restated(scene.question, steps)
     scene = replace(scene, previous=tuple(previous), step=step)
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
-    verdict = _found(scene, checker, step, may_search) or Feedback(
-        CORRECT, "Nothing was found that speaks against it.", guidance
-    )
+    sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
+    verdict = _found(scene, checker, step, may_search) or sound
+    if verdict.error_type != CORRECT and is_sound(scene.question, steps):
+        verdict = sound
     if chance.random() < error_rate:
         others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
         label = chance.choice(others)
