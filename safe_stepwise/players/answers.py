@@ -49,7 +49,7 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
         title = facts.question.passages[number - 1].title or "it"
         return {"supporting_facts": [[number, 0]], "evidences": [[title, "names", title]]}
     at = ((facts.passage(place), facts.sentences(place)) for place in facts.places)
-    pairs = [[number, n] for number, sentences in at for n in sentences]
+    pairs = facts.annotated or [[number, n] for number, sentences in at for n in sentences]
     triples = facts.question.evidence or [
         t for place in facts.places for t in facts.plan.items[place].triples
     ]

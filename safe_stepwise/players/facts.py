@@ -166,6 +166,17 @@ class Facts:
         stated = self.checker.claims.place_of(self.plan.items[place]) or 0
         return known or [stated][: len(page.sentences)]
 
+    @property
+    def annotated(self) -> list[list[int]]:
+        """The supporting sentences that are annotated: passage (from 1) and sentence (from 0)."""
+        pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
+        return [
+            [number, fact.sentence]
+            for fact in self.question.supporting_facts
+            for number, page in pages
+            if page.title == fact.title and fact.sentence < len(page.sentences)
+        ]
+
     def other_passage(self, about: str, place: int, chance: Random) -> int:
         """A passage that does not state a fact: the one of that title, else one by chance."""
         pages = list(enumerate(self.question.passages, 1))
