@@ -36,8 +36,9 @@ def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
     from safe_stepwise.players import answers, hops, judging, steps, symbolic
 
-    files = (steps, judging, answers, hops)
-    roles = {role: play for file in files for role, play in file.ROLES.items()}
+    plays = {**answers.ROLES, **hops.ROLES}
+    roles = {role: answers.by_facts(play, steps.facts_of) for role, play in plays.items()}
+    roles |= {**steps.ROLES, **judging.ROLES}
     return symbolic.SymbolicEngine.read(settings, roles)
 
 

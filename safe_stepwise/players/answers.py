@@ -8,16 +8,16 @@ without its gold passages, or a ReAct model out of turns.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import AskedScene
-from safe_stepwise.players.facts import Facts, facts_of
+from safe_stepwise.players.facts import Facts
 from safe_stepwise.players.malformed import turned, written
-from safe_stepwise.players.plans import other_answer
 from safe_stepwise.players.symbolic import Rates, Role
+from safe_stepwise.records import Question
 
 DEAF = 0.2
 """The highest rate of those who were told of a fault."""
@@ -63,14 +63,13 @@ def _once(several: Sequence[list[Any]]) -> list[list[Any]]:
 
 def concluded(facts: Facts, evidence: bool, made: str) -> dict[str, Any]:
     """The fields of an answer with a mistake."""
-    answer = other_answer(facts.question) if made in ("value", "paragraph") else ""
+    answer = facts.other_answer if made in ("value", "paragraph") else ""
     held = grounds(facts, made not in ("paragraph", "lucky")) if evidence else {}
     return {**held, "answer": answer or facts.question.answer}
 
 
-def _answer(request: Request, rates: Rates, chance: Random) -> str:
+def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     scene = scene_of(request)
-    facts = facts_of(scene.question)
     made = mistake(rates, chance) if facts.is_whole else "paragraph"
     numbers = " and ".join(dict.fromkeys(str(facts.passage(place)) for place in facts.places))
     told = "No passage states all of it." if not facts.is_whole else f"It is in Passage {numbers}."
@@ -80,17 +79,16 @@ def _answer(request: Request, rates: Rates, chance: Random) -> str:
 # ------------------------------------------------------------------------------------------- ReAct
 
 
-def _act(request: Request, rates: Rates, chance: Random) -> str:
+def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     """Searches for each passage of the plan by its title, and finishes when all were brought.
 
     One that does not come is given up at the second try.
     """
     scene = scene_of(request)
-    facts = facts_of(scene.question)
     brought = {int(found[1]) for _, told in scene.turns if (found := _OBSERVED.match(told))}
     done = [action for action, _ in scene.turns]
     for number in dict.fromkeys(facts.passage(place) for place in facts.places):
-        title = " ".join(facts.checker.passages[number - 1].title.split())
+        title = " ".join(facts.claims.passages[number - 1].title.split())
         action = f"Search[{title}]"
         if number in brought or done.count(action) > _namesakes(facts, title) or _is_last(request):
             continue
@@ -113,7 +111,14 @@ def _is_last(request: Request) -> bool:
     return "Finish" in request.messages[-1].content.rpartition("Action:")[2]
 
 
-ROLES: Mapping[str, Role] = {
-    **dict.fromkeys(("direct", "cot", "sp_cot"), _answer),
-    "react": _act,
-}
+Play = Callable[[Request, Facts, Rates, Random], str]
+
+
+def by_facts(play: Play, facts_of: Callable[[Question], Facts]) -> Role:
+    """The role of who goes by the facts of what was asked."""
+    return lambda request, rates, chance: play(
+        request, facts_of(scene_of(request).question), rates, chance
+    )
+
+
+ROLES: Mapping[str, Play] = {**dict.fromkeys(("direct", "cot", "sp_cot"), _answer), "react": _act}

@@ -7,41 +7,52 @@ find leads to a question about something else, whose answer can't be right eithe
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from random import Random
+from typing import Protocol
 
-from safe_stepwise.checking import statements
-from safe_stepwise.checking.phrases import phrase
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
 from safe_stepwise.checking.questions import ask, besides
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.scene import Found
-from safe_stepwise.players.evidence import is_hidden
-from safe_stepwise.players.plans import BRACKETS, another, checker_of, ideal, other_answer
-from safe_stepwise.records import Question, Step
+from safe_stepwise.players.mistakes import BRACKETS, another
+from safe_stepwise.records import Passage, Question
 from safe_stepwise.scoring import exact_match
 
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
-_FIND = re.compile(r"According to Passage (\d+), the answer to “([^“”]*)” is (.*)\.")
-"""How `methods.sg_fsm_safe` puts a find as a step."""
-_STEP = re.compile(r"\bStep (\d+)\b")
 _BRIEF = 12
 """Words of a description that are given as an answer."""
 
 
-class Facts:
-    """Places count the plan's items from 0; raises EngineError where there is no plan."""
+class Knows(Protocol):
+    """What is asked of `checking.claims.Claims`; its passages are those with the stand-ins."""
 
-    def __init__(self, question: Question) -> None:
+    plan: Plan
+    passages: tuple[Passage, ...]
+
+    def joint(self, item: Item, earlier: Item) -> str: ...
+
+    def value_of(self, item: Item) -> str: ...
+
+    def place_of(self, item: Item) -> int | None: ...
+
+
+class Facts:
+    """Places count the plan's items from 0."""
+
+    def __init__(self, question: Question, claims: Knows) -> None:
         self.question = question
-        self.checker = checker_of(question)
-        self.plan = self.checker.plan
+        self.claims = claims
+        self.plan = claims.plan
         self.places = self.plan.facts
 
     @property
     def is_whole(self) -> bool:
         """Whether the passages at hand state every fact."""
-        return not any(is_hidden(self.plan.items[place], self.question) for place in self.places)
+        return not any(self.is_hidden(place) for place in self.places)
+
+    def is_hidden(self, place: int) -> bool:
+        """Whether the passages at hand lack the one that states a fact."""
+        return self.passage(place) > len(self.question.passages)
 
     # ------------------------------------------------------------------------------ what is asked
 
@@ -49,7 +60,7 @@ class Facts:
         """The simple question for a fact once some are answered, be it right or wrong."""
         item = self.plan.items[place]
         wrong = {
-            self.checker.claims.joint(item, self.plan.items[use]): known[use].answer
+            self.claims.joint(item, self.plan.items[use]): known[use].answer
             for use in item.uses
             if use in known and not self.is_right(use, known)
         }
@@ -72,8 +83,8 @@ class Facts:
         if self.question.decomposition:
             answers = {normal_name(hop.answer) for hop in self.question.decomposition}
             return head in answers and tail not in answers
-        claims, items = self.checker.claims, self.plan.items
-        joints = {normal_name(claims.joint(item, items[use])) for use in item.uses}
+        items = self.plan.items
+        joints = {normal_name(self.claims.joint(item, items[use])) for use in item.uses}
         return tail in joints and head not in joints
 
     # --------------------------------------------------------------------------- what is answered
@@ -84,19 +95,19 @@ class Facts:
         first = item.triples[0]
         if first.relation == DESCRIBED:
             assert item.sentence is not None
-            return _described(item.page(self.checker.passages).sentences[item.sentence])
+            return _described(item.page(self.claims.passages).sentences[item.sentence])
         if len(self.places) == 1:
             return self.question.answer
         if self.asks_for_head(item):
             return first.head
         later = [self.plan.items[n] for n in self.places if place in self.plan.items[n].uses]
-        joints = [self.checker.claims.joint(one, item) for one in later] or [self.question.answer]
+        joints = [self.claims.joint(one, item) for one in later] or [self.question.answer]
         tails = {normal_name(t.tail): t.tail for t in item.triples}
         named = [tails[normal_name(name)] for name in joints if normal_name(name) in tails]
         return named[0] if named and first.relation == NAMES else self._value(item)
 
     def _value(self, item: Item) -> str:
-        return self.checker.claims.value_of(item)
+        return self.claims.value_of(item)
 
     def other(self, place: int, chance: Random) -> str:
         """Another answer, which is none of the question's either."""
@@ -115,12 +126,17 @@ class Facts:
             return self.question.answer
         if self.plan.kind == "sequential":
             return self.wrong(known[self.places[-1]].answer)
-        return other_answer(self.question)
+        return self.other_answer
+
+    @property
+    def other_answer(self) -> str:
+        """The wrong answer that the question leads to; always the same one."""
+        return other_answer(self.question, self.plan)
 
     def wrong(self, answer: str) -> str:
         """An answer that a mistake led to; another one where it is right all the same."""
         is_lucky = exact_match(answer, self.question.accepted) == 1
-        return other_answer(self.question) if is_lucky else answer
+        return self.other_answer if is_lucky else answer
 
     # ------------------------------------------------------------------------------- what was found
 
@@ -135,9 +151,9 @@ class Facts:
 
     def place_of(self, asked: str, known: Mapping[int, Found]) -> int | None:
         """The fact that a question asks for, if it is one of the plan's own questions."""
-        said = _spelled(asked)
+        said = spelled(asked)
         ready = sorted(self.places, key=lambda place: place in known)
-        return next((n for n in ready if _spelled(self.asked(n, known)) == said), None)
+        return next((n for n in ready if spelled(self.asked(n, known)) == said), None)
 
     def is_right(self, place: int, known: Mapping[int, Found]) -> bool:
         """Whether a fact was found as it is."""
@@ -147,8 +163,7 @@ class Facts:
     def is_misled(self, place: int, known: Mapping[int, Found]) -> bool:
         """Whether what was asked for builds on a wrong find, or its evidence is not there."""
         uses = [use for use in self.plan.items[place].uses if use in known]
-        hidden = is_hidden(self.plan.items[place], self.question)
-        return hidden or any(not self.is_right(use, known) for use in uses)
+        return self.is_hidden(place) or any(not self.is_right(use, known) for use in uses)
 
     # ------------------------------------------------------------------------------ where it stands
 
@@ -160,10 +175,10 @@ class Facts:
 
     def sentences(self, place: int) -> list[int]:
         """The sentences (from 0) of its passage that a fact rests on, as annotated."""
-        page = self.plan.items[place].page(self.checker.passages)
+        page = self.plan.items[place].page(self.claims.passages)
         told = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
         known = sorted({n for n in told if n < len(page.sentences)})
-        stated = self.checker.claims.place_of(self.plan.items[place]) or 0
+        stated = self.claims.place_of(self.plan.items[place]) or 0
         return known or [stated][: len(page.sentences)]
 
     @property
@@ -186,10 +201,17 @@ class Facts:
         return named[0] if named else chance.choice(others)
 
 
-@lru_cache(maxsize=2048)
-def facts_of(question: Question) -> Facts:
-    """Made once: every request of a question asks for them."""
-    return Facts(question)
+def other_answer(question: Question, plan: Plan) -> str:
+    """The wrong answer that a question leads to; always the same one."""
+    answer = question.answer
+    if answer.lower() in ("yes", "no"):
+        return "no" if answer.lower() == "yes" else "yes"
+    if plan.kind != "sequential":
+        for head in (t.head for item in plan.items for t in item.triples):
+            name = BRACKETS.sub("", head)
+            if exact_match(name, question.accepted) != 1:
+                return name
+    return another(question, answer, Random(question.id))
 
 
 def _described(sentence: str) -> str:
@@ -197,71 +219,6 @@ def _described(sentence: str) -> str:
     return " ".join(words[:_BRIEF]).rstrip(".,;")
 
 
-def _spelled(text: str) -> str:
+def spelled(text: str) -> str:
     """A question as a step quotes it."""
     return " ".join(text.replace("“", '"').replace("”", '"').split())
-
-
-# ----------------------------------------------------------------------------------- finds as steps
-
-
-def restated(question: Question, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Steps as the checker knows them: a find that answers a plan's own question says its fact.
-
-    A find holds a question and an answer, too little for the checker where it goes by what a
-    passage's sentence says. A question in words, which the checker knows, and all others stay.
-    """
-    facts, known, told = facts_of(question), dict[int, Found](), list[Step]()
-    numbers: dict[int, int] = {}
-    for step in steps:
-        found = _find_in(step)
-        place = facts.place_of(found.question, known) if found else None
-        if found is None or place is None:
-            told.append(step)
-            continue
-        known[place] = found
-        numbers.setdefault(place, step.number)
-        item = facts.plan.items[place]
-        text = step.text if statements.is_free(item.triples[0]) else _claim(facts, place, known)
-        text = _STEP.sub(lambda m: f"Step {numbers.get(int(m[1]) - 1, m[1])}", text)
-        told.append(replace(step, text=" ".join(text.split())))
-    return tuple(told)
-
-
-def is_sound(question: Question, steps: Sequence[Step]) -> bool:
-    """Whether the last of some steps is the right find of a fact that was due, in its passage.
-
-    The checker may take two facts of like names for one.
-    """
-    facts = facts_of(question)
-    *before, found = [one for step in steps if (one := _find_in(step))] or [Found("", 0, "")]
-    known = facts.known(before)
-    place = facts.place_of(found.question, known) if _find_in(steps[-1]) else None
-    if place is None or place in known or facts.is_misled(place, known):
-        return False
-    is_due = all(use in known for use in facts.plan.items[place].uses)
-    is_right = facts.is_right(place, {**known, place: found})
-    return is_due and is_right and found.passage == facts.passage(place)
-
-
-def _find_in(step: Step) -> Found | None:
-    match = _FIND.fullmatch(step.text)
-    return Found(match[2], int(match[1]), match[3]) if match else None
-
-
-def _claim(facts: Facts, place: int, known: Mapping[int, Found]) -> str:
-    item, found = facts.plan.items[place], known[place]
-    text = ideal(facts.question, 0)[place].text
-    if not facts.is_misled(place, known) and facts.is_right(place, known):
-        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {found.passage}", text)
-    if item.sentence is not None and (value := facts.answer(place)) in text:
-        told = text.replace(value, found.answer)
-        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {found.passage}", told)
-    asked = facts.asked(place, known)
-    if item.sentence is not None:
-        claim = f"the answer to “{asked}” is {found.answer}"
-    elif facts.asks_for_head(item):
-        claim = statements.state([replace(t, head=found.answer) for t in item.triples], 0)
-    else:
-        claim = statements.state([replace(t, tail=found.answer) for t in item.triples], 0)
-    return phrase("fact", "0", n=found.passage, claim=claim)

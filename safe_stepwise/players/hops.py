@@ -19,11 +19,10 @@ from safe_stepwise.checking.plans import DESCRIBED
 from safe_stepwise.checking.questions import ask, given
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import AskedScene, Found
-from safe_stepwise.players.answers import DEAF, grounds, mistake, scene_of
-from safe_stepwise.players.facts import Facts, facts_of
+from safe_stepwise.players.answers import DEAF, Play, grounds, mistake, scene_of
+from safe_stepwise.players.facts import Facts
 from safe_stepwise.players.malformed import written
-from safe_stepwise.players.plans import other_answer
-from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates, Role
+from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates
 from safe_stepwise.records import Triple
 
 LONGEST = 900
@@ -137,7 +136,7 @@ def _summarize(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) ->
     if not is_stated:
         answer = facts.wrong(scene.answer)
     elif is_wrong:
-        answer = other_answer(facts.question)
+        answer = facts.other_answer
     told = "What was found is there." if is_stated else "The passages do not state all of it."
     if not scene.evidence:
         return {"answer": answer, "reason": told}
@@ -155,12 +154,12 @@ _SAID: Mapping[str, Callable[[AskedScene, Facts, Rates, Random], Said]] = {
 }
 
 
-def _reply(request: Request, rates: Rates, chance: Random) -> str:
+def _reply(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     scene = scene_of(request)
     says = _SAID.get(scene.mends or request.role)
     if says is None:
         raise EngineError(f"the symbolic engine has no reply of {scene.mends!r} to revise")
-    return written(says(scene, facts_of(scene.question), rates, chance), rates, chance)
+    return written(says(scene, facts, rates, chance), rates, chance)
 
 
-ROLES: Mapping[str, Role] = dict.fromkeys((*_SAID, "revise"), _reply)
+ROLES: Mapping[str, Play] = dict.fromkeys((*_SAID, "revise"), _reply)

@@ -14,13 +14,15 @@ says Missing Evidence, with a query (`players.evidence`).
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from random import Random
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.inference import count_of, span_of
 from safe_stepwise.checking.phrases import phrase
-from safe_stepwise.checking.plans import Item
+from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError, format_feedback
 from safe_stepwise.language.text import normal_name
@@ -31,10 +33,12 @@ from safe_stepwise.players.evidence import (
     is_for_want,
     is_hidden,
     search,
+    with_stand_ins,
     without_hidden,
 )
-from safe_stepwise.players.facts import is_sound, restated
-from safe_stepwise.players.plans import another, checker_of, ideal, other_answer
+from safe_stepwise.players.facts import Facts, other_answer
+from safe_stepwise.players.finds import is_sound, restated
+from safe_stepwise.players.mistakes import another
 from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
@@ -46,6 +50,31 @@ WORDINGS = 4
 _STEP = re.compile(r"\bStep (\d+)\b")
 
 
+@lru_cache(maxsize=2048)
+def checker_of(question: Question) -> Checker:
+    """The checker of a question's annotated path; raises EngineError if it has none.
+
+    Passages that the row lacks have stand-ins there (`players.evidence`).
+    """
+    whole, path = with_stand_ins(question)
+    try:
+        return Checker(whole, path, path)
+    except PlanError as error:
+        raise EngineError(f"the row's annotations give no plan ({error})") from None
+
+
+@lru_cache(maxsize=4096)
+def ideal(question: Question, seed: int) -> tuple[Step, ...]:
+    """The steps that carry out a question's plan, in the wordings of a seed."""
+    return write_trajectory(checker_of(question), seed)
+
+
+@lru_cache(maxsize=2048)
+def facts_of(question: Question) -> Facts:
+    """A question's plan as simple questions; raises as `checker_of` does."""
+    return Facts(question, checker_of(question).claims)
+
+
 # ---------------------------------------------------------------------------------------- verdicts
 
 
@@ -55,13 +84,13 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
         raise EngineError("the symbolic verifier has no step to judge")
     checker = checker_of(scene.question)
     steps = (*scene.previous, scene.step)
-    *previous, step = restated(scene.question, steps)
+    *previous, step = restated(facts_of(scene.question), ideal(scene.question, 0), steps)
     scene = replace(scene, previous=tuple(previous), step=step)
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
     sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
     verdict = _found(scene, checker, step, may_search) or sound
-    if verdict.error_type != CORRECT and is_sound(scene.question, steps):
+    if verdict.error_type != CORRECT and is_sound(facts_of(scene.question), steps):
         verdict = sound
     if chance.random() < error_rate:
         others = [n for n in (*check_order(step.kind), CORRECT) if n != verdict.error_type]
@@ -128,7 +157,7 @@ class _Writer:
             return True
         sound = self.done.values()
         doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
-        wrong = normal_name(other_answer(self.question))
+        wrong = normal_name(other_answer(self.question, self.checker.plan))
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
@@ -152,7 +181,7 @@ class _Writer:
 
     def otherwise(self, place: int) -> Step:
         """Another value, another result, another answer."""
-        other = other_answer(self.question)
+        other = other_answer(self.question, self.checker.plan)
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {other}", place)
         item, seed = self.items[place], str(self.chance.randrange(100))

@@ -20,7 +20,7 @@ from builders.verified.evaluation_questions import without_passage
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.plans import checker_of
+from safe_stepwise.players.steps import checker_of
 from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.records import Question
 

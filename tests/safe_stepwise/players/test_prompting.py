@@ -21,8 +21,7 @@ from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.machine import transitions
 from safe_stepwise.methods.running import run_questions
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.facts import facts_of
-from safe_stepwise.players.plans import checker_of
+from safe_stepwise.players.steps import checker_of, facts_of
 from safe_stepwise.records import Passage, Question, Trajectory, Triple
 from safe_stepwise.scoring import exact_match
 
