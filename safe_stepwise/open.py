@@ -35,9 +35,12 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import judging, steps, symbolic
+    from safe_stepwise.players import answers, hops, judging, steps, symbolic
 
-    return symbolic.SymbolicEngine.read(settings, {**steps.ROLES, **judging.ROLES})
+    plays = {**answers.ROLES, **hops.ROLES}
+    roles = {role: answers.by_facts(play, steps.facts_of) for role, play in plays.items()}
+    roles |= {**steps.ROLES, **judging.ROLES}
+    return symbolic.SymbolicEngine.read(settings, roles)
 
 
 KINDS: Mapping[str, Kind] = {

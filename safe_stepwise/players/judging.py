@@ -16,19 +16,20 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.stated import look_up
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, Scene
-from safe_stepwise.players.symbolic import Role
+from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import exact_match
 
 
-def _teach(request: Request, error_rate: float, chance: Random) -> str:
+def _teach(request: Request, rates: Rates, chance: Random) -> str:
     scene = request.scene
     assert isinstance(scene, Scene)
     hops = annotated_hops(scene.question)
     if not hops:
         raise EngineError("the row has no annotated triples to reason over")
     known, form = _TOLD[request.role]
-    return json.dumps(form([part for part in known(scene, hops) if chance.random() >= error_rate]))
+    told = [part for part in known(scene, hops) if chance.random() >= rates.error_rate]
+    return json.dumps(form(told))
 
 
 def _stated(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
@@ -62,11 +63,11 @@ _TOLD: Mapping[str, tuple[_Known, Callable[[list[Any]], dict[str, Any]]]] = {
 """What is known in a role, and the form of its reply."""
 
 
-def _judge(request: Request, error_rate: float, chance: Random) -> str:
+def _judge(request: Request, rates: Rates, chance: Random) -> str:
     scene = request.scene
     if not isinstance(scene, AnswerScene):
         raise EngineError("the symbolic judge has no answer to judge")
-    is_wrong = chance.random() < error_rate
+    is_wrong = chance.random() < rates.error_rate
     is_match = exact_match(scene.answer, scene.accepted, "synthetic") == 1.0
     verdict = "correct" if is_match != is_wrong else "incorrect"
     why = "Once normalised it is" if verdict == "correct" else "Even normalised it is not"

@@ -26,7 +26,7 @@ from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError, format_feedback
-from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.players.evidence import (
@@ -37,16 +37,17 @@ from safe_stepwise.players.evidence import (
     with_stand_ins,
     without_hidden,
 )
-from safe_stepwise.players.symbolic import Role
+from safe_stepwise.players.facts import Facts, other_answer
+from safe_stepwise.players.finds import is_sound, restated
+from safe_stepwise.players.mistakes import another
+from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Feedback, Question, Step
-from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
 DEAF = 0.2
 """How often, at most, feedback on a step is of no use."""
 WORDINGS = 4
-_BRACKETS = re.compile(r"\s*\([^()]*\)$")
 _STEP = re.compile(r"\bStep (\d+)\b")
 
 
@@ -63,6 +64,18 @@ def checker_of(question: Question) -> Checker:
         raise EngineError(f"the row's annotations give no plan ({error})") from None
 
 
+@lru_cache(maxsize=4096)
+def ideal(question: Question, seed: int) -> tuple[Step, ...]:
+    """The steps that carry out a question's plan, in the wordings of a seed."""
+    return write_trajectory(checker_of(question), seed)
+
+
+@lru_cache(maxsize=2048)
+def facts_of(question: Question) -> Facts:
+    """A question's plan as simple questions; raises as `checker_of` does."""
+    return Facts(question, checker_of(question).claims)
+
+
 # ---------------------------------------------------------------------------------------- verdicts
 
 
@@ -70,12 +83,16 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
     scene = _scene(request)
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
-    checker, step = checker_of(scene.question), scene.step
+    checker = checker_of(scene.question)
+    steps = (*scene.previous, scene.step)
+    *previous, step = restated(facts_of(scene.question), ideal(scene.question, 0), steps)
+    scene = replace(scene, previous=tuple(previous), step=step)
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
     sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
     verdict = _found(scene, checker, step, may_search) or sound
-    if not _listed(request, verdict.error_type):
+    undue = verdict.error_type != CORRECT and is_sound(facts_of(scene.question), steps)
+    if undue or not _listed(request, verdict.error_type):
         verdict = sound
     if chance.random() < error_rate:
         known = [n for n in (*check_order(step.kind), CORRECT) if _listed(request, n)]
@@ -118,11 +135,6 @@ def _generate(request: Request, error_rate: float, chance: Random) -> Step:
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 
-@lru_cache(maxsize=4096)
-def _ideal(question: Question, seed: int) -> tuple[Step, ...]:
-    return write_trajectory(checker_of(question), seed)
-
-
 class _Writer:
     """Writes the step after ``previous``. Places count the plan's items; the answer comes last."""
 
@@ -130,7 +142,7 @@ class _Writer:
         self.question, self.previous, self.chance = question, previous, chance
         self.checker = checker_of(question)
         self.items = self.checker.plan.items
-        self.ideal = _ideal(question, chance.randrange(WORDINGS))
+        self.ideal = ideal(question, chance.randrange(WORDINGS))
         self.done = self.checker.established(previous)
         told = self.checker.established(self.ideal[:-1])
         self.lacking = [n for n in told if n not in self.done]
@@ -153,7 +165,7 @@ class _Writer:
             return True
         sound = self.done.values()
         doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
-        wrong = normal_name(self.other_answer())
+        wrong = normal_name(other_answer(self.question, self.checker.plan))
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
@@ -177,7 +189,7 @@ class _Writer:
 
     def otherwise(self, place: int) -> Step:
         """Another value, another result, another answer."""
-        other = self.other_answer()
+        other = other_answer(self.question, self.checker.plan)
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {other}", place)
         item, seed = self.items[place], str(self.chance.randrange(100))
@@ -206,21 +218,9 @@ class _Writer:
         """An accepted step once more."""
         return replace(self.chance.choice(self.previous), number=len(self.previous) + 1)
 
-    def other_answer(self) -> str:
-        """The wrong answer that this question leads to; always the same one."""
-        answer = self.question.answer
-        if answer.lower() in ("yes", "no"):
-            return "no" if answer.lower() == "yes" else "yes"
-        if self.checker.plan.kind != "sequential":
-            for head in (t.head for item in self.items for t in item.triples):
-                name = _BRACKETS.sub("", head)
-                if exact_match(name, self.question.accepted) != 1:
-                    return name
-        return _another(self.question, answer, Random(self.question.id))
-
     def _misread(self, item: Item, place: int, seed: str) -> str:
         value = self.checker.claims.value_of(item)
-        other = _another(self.question, value, self.chance)
+        other = another(self.question, value, self.chance)
         if item.sentence is not None:
             return self.ideal[place].text.replace(value, other)
         claim = statements.state([replace(t, tail=other) for t in item.triples], int(seed))
@@ -243,20 +243,6 @@ class _Writer:
         return Step(len(self.previous) + 1, " ".join(text.split()), kind)
 
 
-def _another(question: Question, value: str, chance: Random) -> str:
-    """A value of the same sort: another date or number, the subject of another passage."""
-    date = as_date(value)
-    if date and date.year:
-        return value.replace(str(abs(date.year)), str(abs(date.year) + chance.choice((3, 7, 11))))
-    number = re.search(r"\d+", value) if as_number(value) is not None else None
-    if number:
-        return value.replace(number[0], str(int(number[0]) + chance.choice((1, 4, 9))))
-    titles = [_BRACKETS.sub("", page.title) for page in question.passages if not page.is_gold]
-    words = set(normal_name(value).split())
-    others = [t for t in titles if not words & set(normal_name(t).split())]
-    return chance.choice(others) if others else f"{value} the Other"
-
-
 # ------------------------------------------------------------------------------------------- roles
 
 
@@ -265,10 +251,10 @@ def _scene(request: Request) -> Scene:
     return request.scene
 
 
-def _reply(request: Request, error_rate: float, chance: Random) -> str:
+def _reply(request: Request, rates: Rates, chance: Random) -> str:
     """What is said in a role, in its grammar."""
     try:
-        said = _SAID[request.role](request, error_rate, chance)
+        said = _SAID[request.role](request, rates.error_rate, chance)
         return format_step(said) if isinstance(said, Step) else format_feedback(said)
     except (StepError, FeedbackError) as error:
         raise EngineError(f"the row's annotations break the grammar ({error})") from None

@@ -1,37 +1,88 @@
 """No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
 
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file
-of that role (``steps``, ``judging``). Errors depend on the seed and the request
-alone, so that a run can be repeated.
+of that role (``steps``, ``judging``, ``answers``, ``hops``). Roles of prompting methods know
+mistakes apart, each with a rate of its own (`Rates`): ``symbolic:format=0.3,value=0.2``. Errors
+depend on the seed and the request alone, so that a run can be repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from random import Random
 from typing import Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 
-Role = Callable[[Request, float, Random], str]
-"""From a request with its scene, the error rate and the chance of errors to the reply's text.
+NEVER, AT_ONCE = "never", "at_once"
+"""Of a Terminator, in the place of a rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often what is said is wrong, and how; each from 0 to 1.
+
+    ``error_rate`` is that of steps, verdicts and judgements, and of each mistake without a rate of
+    its own but ``format``, ``paragraph`` and ``lucky``, which have to be asked for.
+    """
+
+    error_rate: float = 0.0
+    format: float = 0.0
+    """A reply that can't be read strictly."""
+    salvageable: float = 0.5
+    """Of those the share that says all the same what it should."""
+    decompose: float | None = None
+    """A first question that is not the one to ask."""
+    value: float | None = None
+    """A wrong answer from the right passage."""
+    paragraph: float = 0.0
+    """A wrong answer from a wrong passage."""
+    lucky: float = 0.0
+    """The right answer, but a passage that does not say so."""
+    stop: float | str | None = None
+    """Going on or stopping at the wrong time; ``never`` and ``at_once`` stop whatever was found."""
+    summary: float | None = None
+    """A wrong answer where it could have been put right."""
+
+    def of(self, name: str) -> float:
+        """The rate of a mistake by its name; where none was said that of errors.
+
+        >>> Rates(0.1, value=0.2).of("value"), Rates(0.1).of("value"), Rates(0.1).of("lucky")
+        (0.2, 0.1, 0.0)
+        """
+        rate = getattr(self, name)
+        return float(self.error_rate if rate is None or isinstance(rate, str) else rate)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Those that are not as they are unless said, but for the rate of errors."""
+        values = asdict(self)
+        return {
+            one.name: values[one.name]
+            for one in fields(self)
+            if one.name != "error_rate" and values[one.name] != one.default
+        }
+
+
+Role = Callable[[Request, Rates, Random], str]
+"""From a request with its scene, the rates and the chance of errors to the reply's text.
 
 Raises EngineError where the scene gives nothing to go by.
 """
 
 
 class SymbolicEngine:
-    """See the module docstring; ``error_rate`` (0 to 1) is that of each thing it says."""
+    """See the module docstring."""
 
     simulated = True
 
-    def __init__(self, roles: Mapping[str, Role], error_rate: float = 0.0, seed: int = 0) -> None:
-        self.roles = roles
-        self.error_rate = error_rate
-        self.seed = seed
-        self.name = f"symbolic:error_rate={error_rate},seed={seed} (simulated)"
-        said = {"error_rate": error_rate, "seed": seed}
+    def __init__(self, roles: Mapping[str, Role], rates: Rates, seed: int = 0) -> None:
+        self.roles, self.rates, self.seed = roles, rates, seed
+        said = {"error_rate": rates.error_rate, "seed": seed, **rates.said}
+        told = ",".join(f"{name}={value}" for name, value in said.items())
+        self.name = f"symbolic:{told} (simulated)"
         self.identity: Mapping[str, Any] = {"engine": "symbolic", **said}
 
     @classmethod
@@ -40,20 +91,30 @@ class SymbolicEngine:
 
         >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
         'symbolic:error_rate=0.1,seed=3 (simulated)'
+        >>> SymbolicEngine.read("stop=never", {}).name
+        'symbolic:error_rate=0.0,seed=0,stop=never (simulated)'
         """
-        types: dict[str, Callable[[str], Any]] = {"error_rate": float, "seed": int}
+        names = [one.name for one in fields(Rates)]
         values: dict[str, Any] = {}
+        seed = 0
         for part in filter(None, settings.split(",")):
             name, _, value = part.partition("=")
-            if name not in types:
+            if name not in (*names, "seed"):
                 raise _bad(settings, f"has no setting {name!r}")
             try:
-                values[name] = types[name](value)
+                if name == "seed":
+                    seed = int(value)
+                else:
+                    is_word = name == "stop" and value in (NEVER, AT_ONCE)
+                    values[name] = value if is_word else float(value)
             except ValueError:
                 raise _bad(settings, f"{name} is no number") from None
-        if not 0 <= values.get("error_rate", 0) <= 1:
-            raise _bad(settings, "error_rate has to be from 0 to 1")
-        return cls(roles, **values)
+            if name != "seed" and not isinstance(values[name], str) and not 0 <= values[name] <= 1:
+                raise _bad(settings, f"{name} has to be from 0 to 1")
+        rates = Rates(**values)
+        if rates.of("value") + rates.paragraph + rates.lucky > 1:
+            raise _bad(settings, "value, paragraph and lucky have to be 1 at most together")
+        return cls(roles, rates, seed)
 
     async def check(self) -> None:
         """Nothing that could be missing."""
@@ -70,10 +131,13 @@ class SymbolicEngine:
             return EngineError(f"the symbolic engine does not know the role {request.role!r}")
         chance = Random(f"{self.seed} {request_key(self, request)}")
         try:
-            return Completion(play(request, self.error_rate, chance))
+            return Completion(play(request, self.rates, chance))
         except EngineError as error:
             return error
 
 
 def _bad(settings: str, reason: str) -> UserError:
-    return UserError(f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3")
+    names = ", ".join(one.name for one in fields(Rates)[1:])
+    return UserError(
+        f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
+    )

@@ -27,7 +27,7 @@ def test_a_server_with_and_without_address() -> None:
 def test_symbolic_settings() -> None:
     engine = open_engine("symbolic:error_rate=0.25,seed=9")
     assert isinstance(engine, SymbolicEngine)
-    assert (engine.error_rate, engine.seed) == (0.25, 9)
+    assert (engine.rates.error_rate, engine.seed) == (0.25, 9)
     assert engine.simulated
 
 

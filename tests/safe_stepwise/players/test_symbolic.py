@@ -12,8 +12,8 @@ from safe_stepwise.methods.scene import AnswerScene, Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.metric.judge import Case, judge_request
 from safe_stepwise.open import open_engine
-from safe_stepwise.players import judging, steps
-from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.players import answers, hops, judging, steps
+from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 
 ASKED = Question(
@@ -102,7 +102,7 @@ def test_a_judge_is_shown_the_whole_answer_and_those_accepted() -> None:
 
 def test_each_role_is_played_by_one() -> None:
     """So that whoever joins them loses none."""
-    files = (steps.ROLES, judging.ROLES)
+    files = (steps.ROLES, judging.ROLES, answers.ROLES, hops.ROLES)
     assert set(engine().roles) == {role for file in files for role in file}
     assert len(engine().roles) == sum(map(len, files))
 
@@ -124,8 +124,8 @@ def test_what_cannot_be_played_is_an_error(role: str, scene: Scene | None, expec
 
 
 def test_another_role_is_a_mapping_more() -> None:
-    def sing(request: Request, error_rate: float, chance: object) -> str:
-        return f"la {error_rate}"
+    def sing(request: Request, rates: Rates, chance: object) -> str:
+        return f"la {rates.error_rate}"
 
-    singer = SymbolicEngine({**engine().roles, "sing": sing}, 0.25)
+    singer = SymbolicEngine({**engine().roles, "sing": sing}, Rates(0.25))
     assert singer.answer(replace(EXTRACT, role="sing", scene=Scene(ASKED))) == Completion("la 0.25")

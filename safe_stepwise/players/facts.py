@@ -1,0 +1,224 @@
+"""The facts of a question's plan as simple questions: what each asks, and what finds made of it.
+
+A fact that builds on an earlier one is asked for in the name that was found for it, so that a wrong
+find leads to a question about something else, whose answer can't be right either.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Protocol
+
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
+from safe_stepwise.checking.questions import ask, besides
+from safe_stepwise.language.text import normal_name
+from safe_stepwise.methods.scene import Found
+from safe_stepwise.players.mistakes import BRACKETS, another
+from safe_stepwise.records import Passage, Question
+from safe_stepwise.scoring import exact_match
+
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
+_BRIEF = 12
+"""Words of a description that are given as an answer."""
+
+
+class Knows(Protocol):
+    """What is asked of `checking.claims.Claims`; its passages are those with the stand-ins."""
+
+    plan: Plan
+    passages: tuple[Passage, ...]
+
+    def joint(self, item: Item, earlier: Item) -> str: ...
+
+    def value_of(self, item: Item) -> str: ...
+
+    def place_of(self, item: Item) -> int | None: ...
+
+
+class Facts:
+    """Places count the plan's items from 0."""
+
+    def __init__(self, question: Question, claims: Knows) -> None:
+        self.question = question
+        self.claims = claims
+        self.plan = claims.plan
+        self.places = self.plan.facts
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the passages at hand state every fact."""
+        return not any(self.is_hidden(place) for place in self.places)
+
+    def is_hidden(self, place: int) -> bool:
+        """Whether the passages at hand lack the one that states a fact."""
+        return self.passage(place) > len(self.question.passages)
+
+    # ------------------------------------------------------------------------------ what is asked
+
+    def asked(self, place: int, known: Mapping[int, Found]) -> str:
+        """The simple question for a fact once some are answered, be it right or wrong."""
+        item = self.plan.items[place]
+        wrong = {
+            self.claims.joint(item, self.plan.items[use]): known[use].answer
+            for use in item.uses
+            if use in known and not self.is_right(use, known)
+        }
+        ends = ((wrong.get(t.head, t.head), wrong.get(t.tail, t.tail), t) for t in item.triples)
+        triples = [replace(t, head=head, tail=tail) for head, tail, t in ends]
+        text = ask(triples, self.asks_for_head(item))
+        alike = [n for n in self.places if n < place and self._plain(n) == self._plain(place)]
+        if not alike:
+            return text
+        return besides(text, [known[n].answer if n in known else self.answer(n) for n in alike])
+
+    def _plain(self, place: int) -> str:
+        item = self.plan.items[place]
+        return ask(item.triples, self.asks_for_head(item))
+
+    def asks_for_head(self, item: Item) -> bool:
+        """Whether it is the tail of a fact that earlier ones, or a decomposition, give."""
+        first = item.triples[0]
+        head, tail = normal_name(first.head), normal_name(first.tail)
+        if self.question.decomposition:
+            answers = {normal_name(hop.answer) for hop in self.question.decomposition}
+            return head in answers and tail not in answers
+        items = self.plan.items
+        joints = {normal_name(self.claims.joint(item, items[use])) for use in item.uses}
+        return tail in joints and head not in joints
+
+    # --------------------------------------------------------------------------- what is answered
+
+    def answer(self, place: int) -> str:
+        """What a fact's question is rightly answered with."""
+        item = self.plan.items[place]
+        first = item.triples[0]
+        if first.relation == DESCRIBED:
+            assert item.sentence is not None
+            return _described(item.page(self.claims.passages).sentences[item.sentence])
+        if len(self.places) == 1:
+            return self.question.answer
+        if self.asks_for_head(item):
+            return first.head
+        later = [self.plan.items[n] for n in self.places if place in self.plan.items[n].uses]
+        joints = [self.claims.joint(one, item) for one in later] or [self.question.answer]
+        tails = {normal_name(t.tail): t.tail for t in item.triples}
+        named = [tails[normal_name(name)] for name in joints if normal_name(name) in tails]
+        return named[0] if named and first.relation == NAMES else self._value(item)
+
+    def _value(self, item: Item) -> str:
+        return self.claims.value_of(item)
+
+    def other(self, place: int, chance: Random) -> str:
+        """Another answer, which is none of the question's either."""
+        right = [self.answer(place), *self.question.accepted]
+        if self.plan.items[place].triples[0].relation == DESCRIBED:
+            pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
+            told = [_described(page.sentences[0]) for page in pages]
+        else:
+            told = [another(self.question, right[0], chance) for _ in range(3)]
+        wrong = [text for text in told if re.search(r"\w", text) and not exact_match(text, right)]
+        return chance.choice(wrong) if wrong else f"{right[0]} the Other"
+
+    def conclusion(self, known: Mapping[int, Found]) -> str:
+        """The answer that all facts as they were found lead to."""
+        if all(self.is_right(place, known) for place in self.places):
+            return self.question.answer
+        if self.plan.kind == "sequential":
+            return self.wrong(known[self.places[-1]].answer)
+        return self.other_answer
+
+    @property
+    def other_answer(self) -> str:
+        """The wrong answer that the question leads to; always the same one."""
+        return other_answer(self.question, self.plan)
+
+    def wrong(self, answer: str) -> str:
+        """An answer that a mistake led to; another one where it is right all the same."""
+        is_lucky = exact_match(answer, self.question.accepted) == 1
+        return self.other_answer if is_lucky else answer
+
+    # ------------------------------------------------------------------------------- what was found
+
+    def known(self, found: Sequence[Found]) -> dict[int, Found]:
+        """The places that finds answer, the later find where two answer one."""
+        known: dict[int, Found] = {}
+        for one in found:
+            place = self.place_of(one.question, known)
+            if place is not None:
+                known[place] = one
+        return known
+
+    def place_of(self, asked: str, known: Mapping[int, Found]) -> int | None:
+        """The fact that a question asks for, if it is one of the plan's own questions."""
+        said = spelled(asked)
+        ready = sorted(self.places, key=lambda place: place in known)
+        return next((n for n in ready if spelled(self.asked(n, known)) == said), None)
+
+    def is_right(self, place: int, known: Mapping[int, Found]) -> bool:
+        """Whether a fact was found as it is."""
+        found = known.get(place)
+        return found is not None and exact_match(found.answer, [self.answer(place)]) == 1
+
+    def is_misled(self, place: int, known: Mapping[int, Found]) -> bool:
+        """Whether what was asked for builds on a wrong find, or its evidence is not there."""
+        uses = [use for use in self.plan.items[place].uses if use in known]
+        return self.is_hidden(place) or any(not self.is_right(use, known) for use in uses)
+
+    # ------------------------------------------------------------------------------ where it stands
+
+    def passage(self, place: int) -> int:
+        """The passage (from 1) that states a fact; it may be a stand-in."""
+        number = self.plan.items[place].passage
+        assert number is not None
+        return number
+
+    def sentences(self, place: int) -> list[int]:
+        """The sentences (from 0) of its passage that a fact rests on, as annotated."""
+        page = self.plan.items[place].page(self.claims.passages)
+        told = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        known = sorted({n for n in told if n < len(page.sentences)})
+        stated = self.claims.place_of(self.plan.items[place]) or 0
+        return known or [stated][: len(page.sentences)]
+
+    @property
+    def annotated(self) -> list[list[int]]:
+        """The supporting sentences that are annotated: passage (from 1) and sentence (from 0)."""
+        pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
+        return [
+            [number, fact.sentence]
+            for fact in self.question.supporting_facts
+            for number, page in pages
+            if page.title == fact.title and fact.sentence < len(page.sentences)
+        ]
+
+    def other_passage(self, about: str, place: int, chance: Random) -> int:
+        """A passage that does not state a fact: the one of that title, else one by chance."""
+        pages = list(enumerate(self.question.passages, 1))
+        others = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
+        others = others or [n for n, _ in pages if n != self.passage(place)] or [1]
+        named = [n for n in others if BRACKETS.sub("", pages[n - 1][1].title) == about]
+        return named[0] if named else chance.choice(others)
+
+
+def other_answer(question: Question, plan: Plan) -> str:
+    """The wrong answer that a question leads to; always the same one."""
+    answer = question.answer
+    if answer.lower() in ("yes", "no"):
+        return "no" if answer.lower() == "yes" else "yes"
+    if plan.kind != "sequential":
+        for head in (t.head for item in plan.items for t in item.triples):
+            name = BRACKETS.sub("", head)
+            if exact_match(name, question.accepted) != 1:
+                return name
+    return another(question, answer, Random(question.id))
+
+
+def _described(sentence: str) -> str:
+    words = _VERB.split(sentence, maxsplit=1)[-1].split()
+    return " ".join(words[:_BRIEF]).rstrip(".,;")
+
+
+def spelled(text: str) -> str:
+    """A question as a step quotes it."""
+    return " ".join(text.replace("“", '"').replace("”", '"').split())
