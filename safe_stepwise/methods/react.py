@@ -165,6 +165,7 @@ class React:
     roles: tuple[str, ...] = (GENERATOR,)
     prompts: tuple[str, ...] = ("react/react",)
     options = Turns
+    machine = MACHINE
 
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Turns

@@ -297,6 +297,7 @@ class SgFsmSafe:
     roles: tuple[str, ...] = (GENERATOR, VERIFIER)
     prompts: tuple[str, ...] = (*PROMPTS, "loop/verify")
     options = Guarding
+    machine = MACHINE
 
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Guarding
