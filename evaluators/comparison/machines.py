@@ -11,9 +11,7 @@ from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
 from evaluators.comparison.tables import Table, percent
-from evaluators.prompting.states import edge_text, title_of
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.machine import Machine
+from evaluators.prompting.states import edge_text, machine_of, title_of
 
 ARROW = " → "
 """Between the two states of an edge (`methods.machine.transitions`)."""
@@ -27,6 +25,7 @@ _TAKEN, _UNTAKEN = "#2b5c8a", "#b5b5b5"
 class Drawn:
     """One system's machine: its states in their order, its edges with how often each was taken."""
 
+    method: str
     title: str
     states: tuple[str, ...]
     edges: dict[tuple[str, str], int]
@@ -49,13 +48,12 @@ class Drawn:
 def drawn(comparison: Comparison, row: Row) -> Drawn:
     """The machine of a row's method, with the counts of its questions."""
     taken = {_edge(text): count for text, count in row.loop.transitions.items()}
-    machine = getattr(METHODS.get(row.system.method), "machine", None)
-    declared = machine.edges if isinstance(machine, Machine) else []
-    edges = {**dict.fromkeys(declared, 0), **taken}
-    known = [*machine.states, *machine.ends] if isinstance(machine, Machine) else []
+    machine = machine_of(row.system.method)
+    edges = {**dict.fromkeys(machine.edges if machine else [], 0), **taken}
+    known = [*machine.states, *machine.ends] if machine else []
     states = dict.fromkeys([*known, *(state for edge in edges for state in edge)])
     title = f"{row.system.answering}: {comparison.names[row.system]}"
-    return Drawn(title, tuple(states), edges)
+    return Drawn(row.system.method, title, tuple(states), edges)
 
 
 def machine_rows(comparison: Comparison) -> list[Row]:
@@ -73,7 +71,7 @@ def transition_table(comparison: Comparison) -> Table:
             if count:
                 shares = percent(machine.share(edge)), percent(machine.share_of_state(edge))
                 named = row.system.answering, comparison.names[row.system]
-                table.append([*named, edge_text(*edge), count, *shares])
+                table.append([*named, edge_text(machine.method, *edge), count, *shares])
     return table
 
 
@@ -137,23 +135,27 @@ def _panel(root: ElementTree.Element, machine: Drawn, top: int, line: int) -> No
     moves = f"{machine.moves:,} moves"
     _text(root, "text", f"{machine.title} ({moves})", x=10, y=top + 22, size=14, weight="bold")
     order = sorted(machine.edges.items(), key=lambda item: item[1])
-    for edge, count in order:
-        _draw_edge(root, machine, edge, count, line)
+    labels = [_draw_edge(root, machine, edge, count, line) for edge, count in order]
     for place, state in enumerate(machine.states):
         x = _place(place)
         is_end = all(at != state for at, _ in machine.edges)
         _add(root, "rect", x=x - _WIDE / 2, y=line - _HIGH / 2, width=_WIDE, height=_HIGH,
              rx=_HIGH / 2 if is_end else 6, fill="#f3f6f9", stroke="#444444")  # fmt: skip
-        title = title_of(state)
+        title = title_of(machine.method, state)
         _text(root, "text", state, x=x, y=line - 2 if title else line + 4, size=12,
               weight="bold", anchor="middle")  # fmt: skip
         if title:
             _text(root, "text", title, x=x, y=line + 12, size=10, anchor="middle")
+    for x, y, count in labels:
+        halo = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
+        fill = _TAKEN if count else "#767676"
+        _text(root, "text", f"{count:,}", x=x, y=y, size=10, anchor="middle", fill=fill, **halo)
 
 
 def _draw_edge(
     root: ElementTree.Element, machine: Drawn, edge: tuple[str, str], count: int, line: int
-) -> None:
+) -> tuple[float, float, int]:
+    """The edge without its count, and where that is to stand."""
     start, end = (machine.states.index(state) for state in edge)
     span = end - start
     side = 1 if span < 0 else -1  # below the line, or above it
@@ -172,9 +174,7 @@ def _draw_edge(
     _add(
         root, "path", d=path, fill="none", stroke=color, **{"stroke-width": width}, **more, **arrow
     )
-    at = y + side * rise
-    _text(root, "text", f"{count:,}", x=(first + last) / 2, y=at + (12 if side > 0 else -3),
-          size=10, anchor="middle", fill=color if count else "#8a8a8a")  # fmt: skip
+    return (first + last) / 2, y + side * rise + (12 if side > 0 else -3), count
 
 
 def _place(number: int) -> int:

@@ -213,7 +213,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
                  "from that state.", machines.transition_table(comparison)),
     )  # fmt: skip
     files = {
-        "methods.md": text.encode(),
+        "methods.md": text.encode("utf-8", "backslashreplace"),
         "methods.csv": csv_bytes(prompting_tables.method_csv(comparison, found)),
     }
     if moving:

@@ -1,7 +1,8 @@
 """What states are called where people read them."""
 
-from safe_stepwise.methods.asking import ANSWERING
+from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.hops import END, TITLES
+from safe_stepwise.methods.machine import Machine
 from safe_stepwise.methods.react import ACT, UNFINISHED
 from safe_stepwise.methods.sg_fsm_safe import ANSWER, FIND
 
@@ -9,28 +10,35 @@ _TITLES = {
     **TITLES,
     FIND: "Verify find",
     ANSWER: "Verify answer",
-    ANSWERING: "Answer",
     ACT: "Act",
     END: "End",
     UNFINISHED: "Out of turns",
 }
 
 
-def title_of(state: str) -> str:
-    """What happens in a state; nothing of one that says so by its name, or is unknown.
+def machine_of(method: str) -> Machine[object] | None:
+    """A method's machine; None of one without, or that is unknown here."""
+    machine = getattr(METHODS.get(method), "machine", None)
+    return machine if isinstance(machine, Machine) else None
 
-    >>> title_of("q2"), title_of("act"), title_of("scout")
-    ('Search', 'Act', '')
+
+def title_of(method: str, state: str) -> str:
+    """What happens in a state; nothing where its name says so, or that is unknown.
+
+    >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
+    ('Search', '', '')
     """
-    return _TITLES.get(state, "")
+    machine = machine_of(method)
+    known = {*machine.states, *machine.ends} if machine else set()
+    title = _TITLES.get(state, "") if state in known else ""
+    return title if title.lower() != state else ""
 
 
-def edge_text(state: str, to: str) -> str:
+def edge_text(method: str, state: str, to: str) -> str:
     """An edge in words.
 
-    >>> edge_text("q2", "q4"), edge_text("act", "end"), edge_text("scout", "")
-    ('q2 Search → q4', 'act → end', 'scout')
+    >>> edge_text("sg_fsm1", "q2", "q4"), edge_text("react", "act", "end"), edge_text("", "q2", "")
+    ('q2 Search → q4', 'act → end', 'q2')
     """
-    title = title_of(state)
-    named = state if title.lower() in ("", state) else f"{state} {title}"
+    named = f"{state} {title_of(method, state)}".strip()
     return f"{named} → {to}" if to else named

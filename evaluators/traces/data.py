@@ -46,7 +46,7 @@ def traces(folder: Path) -> dict[str, Any]:
     roles: dict[System, set[str]] = {}
     simulated: set[System] = set()
     labels: set[str] = set()
-    states: dict[str, None] = {}
+    states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
@@ -57,7 +57,8 @@ def traces(folder: Path) -> dict[str, Any]:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
         labels.update(attempt["label"] for attempt in run["attempts"])
-        states |= dict.fromkeys(attempt["state"] for attempt in run["attempts"])
+        for state in (attempt["state"] for attempt in run["attempts"]):
+            states[state] = max(states.get(state, ""), edge_text(system.method, state, ""))
         question = questions.setdefault(key, len(questions))
         place = systems.setdefault(system, len(systems))
         runs.append({**run, "question": question, "system": place})
@@ -70,7 +71,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
         "roles": _roles(roles),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
-        "states": [[state, edge_text(state, "")] for state in sorted(states) if state],
+        "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
         "questions": [
             asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2])
@@ -220,7 +221,7 @@ def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
             "retrieved": [_passage(passage) for passage in attempt.retrieved],
             "verdict": str(attempt.verdict),
             "state": str(attempt.state),
-            "edge": edge_text(str(attempt.state), str(attempt.next_state)),
+            "edge": edge_text(outcome.method, str(attempt.state), str(attempt.next_state)),
             "read": _read(attempt.read),
             "reading": _reading(attempt.read),
             "tokens": [
@@ -275,11 +276,11 @@ def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     if (reading := _reading(attempt.read)) and not said:
         known = _FORMS.get(reading["form"], reading["form"])
         return f"revised: {known}" if reading["revises"] else known
-    if attempt.state and not attempt.usage and not said:
-        return "nobody was asked"
     if attempt.state == FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
     if attempt.accepted:
+        if attempt.state and not attempt.usage and not attempt.text:
+            return "nobody was asked"
         if said is None:
             return "accepted, not verified"
         forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"

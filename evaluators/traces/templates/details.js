@@ -176,7 +176,7 @@ function attemptCard(attempt, place, count) {
     .map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
   return make("section", { class: `attempt ${look}` },
     make("header", {}, head),
-    withPassages("p", attempt.text || (attempt.state && !attempt.tokens.length ? "(nobody was asked)" : "(an empty reply)"), { class: "said" }),
+    withPassages("p", attempt.text || (attempt.fate === "nobody was asked" ? "–" : "(an empty reply)"), { class: "said" }),
     said.length ? make("dl", { class: "feedback" }, said) : "",
     costs.length ? make("p", { class: "meta tokens" }, `Tokens · ${costs.join(" · ")}`) : "");
 }

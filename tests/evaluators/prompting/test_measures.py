@@ -21,8 +21,10 @@ from tests.safe_stepwise.methods.machines import (
     find,
     go_on,
     stop,
-    summary as summed_up,
     verdict,
+)
+from tests.safe_stepwise.methods.machines import (
+    summary as summed_up,
 )
 
 RIGHT = {"answer": "Oru", "explain": "So it says."}
@@ -178,7 +180,9 @@ def test_finds_that_a_verdict_took_back_do_not_count() -> None:
     one = outcome_of("sg_fsm_safe", script)
     assert [f.answer for f in finds(one.trajectory.attempts)] == ["Ors Velt", "Oru"]
     assert one.measures["sub_answers"]["right"] == 2
-    unread = Script(search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[BAD, verdict("Correct")])
+    unread = Script(
+        search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[BAD, verdict("Correct")]
+    )
     kept = outcome_of("sg_fsm_safe", unread)
     assert [f.answer for f in finds(kept.trajectory.attempts)] == ["Ors Velt", "Oru"]
     enough = Script(
