@@ -7,6 +7,7 @@ the edges are those that were taken.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
@@ -19,6 +20,8 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _APART, _WIDE, _HIGH, _RISE = 92, 74, 38, 17
 """Pixels between states, of a state's box, and that an edge rises for each state it passes."""
 _TAKEN, _UNTAKEN = "#2b5c8a", "#b5b5b5"
+_HALO: dict[str, Any] = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
+"""So that a count can be read where edges cross it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +149,9 @@ def _panel(root: ElementTree.Element, machine: Drawn, top: int, line: int) -> No
               weight="bold", anchor="middle")  # fmt: skip
         if title:
             _text(root, "text", title, x=x, y=line + 12, size=10, anchor="middle")
-    for x, y, count in labels:
-        halo = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
+    for at, y, count in labels:
         fill = _TAKEN if count else "#767676"
-        _text(root, "text", f"{count:,}", x=x, y=y, size=10, anchor="middle", fill=fill, **halo)
+        _text(root, "text", f"{count:,}", x=at, y=y, size=10, anchor="middle", fill=fill, **_HALO)
 
 
 def _draw_edge(

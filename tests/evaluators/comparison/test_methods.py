@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree
@@ -23,7 +24,7 @@ from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import BAD, Script, find, verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
-RIGHT, WRONG = ('{"answer": "%s", "explain": "So."}' % said for said in ("Oru", "Kel"))
+RIGHT, WRONG = (json.dumps({"answer": said, "explain": "So."}) for said in ("Oru", "Kel"))
 
 
 def run(**changes: object) -> list[Outcome]:

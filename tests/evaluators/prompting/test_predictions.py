@@ -55,6 +55,7 @@ def found(passage: int, answer: str, sentence: int, triple: list[str]) -> str:
     return json.dumps({**told, "sentences": [sentence], "evidence": triple})
 
 
+SIMPLE = '{"simple": true, "subquestion": null}'
 SCRIPT = {
     "replies": [
         {"role": "direct", "contains": "(a)", "reply": said("Oru", [[1, 1], [2, 0]], TRIPLES)},
@@ -63,11 +64,12 @@ SCRIPT = {
         {"role": "direct", "contains": "(c)", "reply": "Well.\nAnswer: Oru"},
         {"role": "decompose", "contains": "(a)",
          "reply": '{"simple": false, "subquestion": "Who directed it?"}'},
-        {"role": "decompose", "contains": "born there", "reply": '{"simple": true, "subquestion": null}'},
-        {"role": "decompose", "contains": "(b)", "reply": '{"simple": true, "subquestion": null}'},
+        {"role": "decompose", "contains": "born there", "reply": SIMPLE},
+        {"role": "decompose", "contains": "(b)", "reply": SIMPLE},
         {"role": "search", "contains": "born there",
          "reply": found(2, "Oru", 0, ["Ors Velt", "birthplace", "Oru"])},
-        {"role": "search", "contains": "Who directed", "reply": found(1, "Ors Velt", 1, TRIPLES[0])},
+        {"role": "search", "contains": "Who directed",
+         "reply": found(1, "Ors Velt", 1, TRIPLES[0])},
         {"role": "search", "reply": found(2, "Oru", 0, ["Ors Velt", "birthplace", "Oru"])},
         {"role": "terminate",
          "reply": '{"question": "Who was born there?", "continue": true, "answer": null}'},

@@ -34,7 +34,8 @@ from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.makers.outcomes import outcome
-from tests.makers.prompting import outcome_of, question
+from tests.makers.prompting import outcome_of
+from tests.makers.prompting import question as two_hops
 from tests.safe_stepwise.methods.machines import Script, find
 from tests.scripts.test_toy_method import Scouting
 
@@ -630,10 +631,10 @@ def stateful() -> list[Outcome]:
     broken = Script(decompose=[f"{BREAKOUTS[0]} not JSON"], revise=[BREAKOUTS[1]])
     mended = Script(search=["Well."], revise=[find(), find(2, f"Oru {BREAKOUTS[2]}")])
     return [
-        outcome_of("sg_fsm2", Script(), question(id_="q0")),
-        outcome_of("sg_fsm2", mended, question(id_="q1")),
-        outcome_of("sg_fsm2", broken, question(id_="q2")),
-        outcome_of("direct", Script(direct=["So.\nAnswer: Oru"]), question(id_="q0")),
+        outcome_of("sg_fsm2", Script(), two_hops(id_="q0")),
+        outcome_of("sg_fsm2", mended, two_hops(id_="q1")),
+        outcome_of("sg_fsm2", broken, two_hops(id_="q2")),
+        outcome_of("direct", Script(direct=["So.\nAnswer: Oru"]), two_hops(id_="q0")),
     ]
 
 
@@ -703,11 +704,16 @@ def test_hostile_replies_and_states_are_text(
         first.attempts[0],
         state=BREAKOUTS[0],
         next_state=BREAKOUTS[4],
-        read={"form": BREAKOUTS[1], "value": {HOSTILE: [HOSTILE]}, "why": HOSTILE, "revises": HOSTILE},
+        read={
+            "form": BREAKOUTS[1],
+            "value": {HOSTILE: [HOSTILE]},
+            "why": HOSTILE,
+            "revises": HOSTILE,
+        },
     )
     changed = replace(first, attempts=(odd, *first.attempts), stop_reason=HOSTILE)
-    folder = store(tmp_path / "out", [*found, replace(found[1], trajectory=changed, question_id="x")])
-    page = visit(paged(folder), address(replace(found[1], trajectory=changed, question_id="x")))
+    strange = replace(found[1], trajectory=changed, question_id="x")
+    page = visit(paged(store(tmp_path / "out", [*found, strange])), address(strange))
     assert BREAKOUTS[0] in page.locator(".tag.state").first.inner_text()
     assert "window.pwned" in page.locator(".attempt .feedback").first.inner_text()
     assert page.evaluate("window.pwned") is None
