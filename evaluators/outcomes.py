@@ -26,6 +26,7 @@ from safe_stepwise.records import (
     Step,
     Trajectory,
     Usage,
+    as_object,
     canonical_json,
 )
 from safe_stepwise.store.codec import passage_of
@@ -65,6 +66,8 @@ class Outcome:
     """Why the judge said so."""
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """What else sets its system apart, plain values by name; most have none."""
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    """What else it is worth, of prompting methods (`evaluators.prompting.measures`)."""
 
     def __post_init__(self) -> None:
         if self.verdict not in (None, *get_args(Verdict)):
@@ -72,7 +75,10 @@ class Outcome:
 
     def to_json(self) -> str:
         """The outcome as one line, without the newline."""
-        return canonical_json(self)
+        content = as_object(self)
+        if not self.measures:
+            del content["measures"]
+        return canonical_json(content)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Outcome:

@@ -9,7 +9,7 @@ from pathlib import Path
 from builders.steps.making import AnnotationsMaker
 from builders.verified.lookup import verified_rows
 from builders.verified.real_data import REAL_DATA, SPLITS
-from evaluators.labels.derivations import HEADER, measured, read_derivations
+from evaluators.derivations import HEADER, measured, read_derivations
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.records import Label, Question, Step
 from safe_stepwise.store.tables import table

@@ -12,6 +12,8 @@ from dataclasses import replace
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import Questions, read, without_drawn_gold
 from evaluators.comparison import published, report
+from evaluators.derivations import read_derivations
+from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
@@ -23,6 +25,7 @@ from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
 from scripts.cli import (
     COUNT,
@@ -57,6 +60,9 @@ def evaluated(options: Options) -> str:
         "split": asked.split,
         "skipped": len(asked.skipped),
     }
+    people = read_derivations(options.derivations) if options.derivations else {}
+    if options.derivations:
+        notes["derivations"] = sha256_of(options.derivations)
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     owned = (
@@ -64,13 +70,14 @@ def evaluated(options: Options) -> str:
         TRAJECTORIES,
         QUESTIONS,
         RESULTS,
+        predictions.FOLDER,
         *(report.FILES if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
         return carry_out(
-            replace(plan, scoring=scoring),
+            replace(plan, scoring=scoring, derivations=people),
             lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
             warn,
         )
@@ -123,6 +130,9 @@ def _parser() -> Parser:
     add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
     add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
     add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
+    add(
+        "--derivations", **FILE, help="R4C's, for HotpotQA: what prompting methods find is compared"
+    )
     add("--corpus", **FILE, help="passages to search when evidence is missing")
     add_loop_options(parser)
     add_prompting_options(parser)

@@ -8,6 +8,9 @@
 | ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
 | ``failures.md``, ``.csv``, ``.png`` | the same by category, pooled over who answers (Figure 3) |
 | ``sweep.csv``, ``sweep.png`` | scores and cost by option, as of several K or N (Figures 2, 10) |
+| ``methods.md``, ``methods.csv`` | method × benchmark: scores, calls, tokens, what they bring in;
+  form, facts, failures of prompting methods, and a vote at equal cost (SG-FSM, Tables 2, 3) |
+| ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
 
 On request the papers' own rows stand beside ours, marked as published and never tested.
 """
@@ -17,12 +20,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import cost_tables, failures, pages, plots, score_tables
+from evaluators.comparison import (
+    cost_tables,
+    equal_cost,
+    failures,
+    machines,
+    pages,
+    plots,
+    prompting_tables,
+    score_tables,
+)
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.numbers import results
+from evaluators.comparison.prompting_tables import (
+    EQUAL_COST_TEXT,
+    FAILURE_TEXT,
+    FORM_TEXT,
+    METHODS_TEXT,
+    SUPPORT_TEXT,
+)
 from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.systems import swept
-from evaluators.comparison.tables import csv_bytes, mark, markdown, write_files
+from evaluators.comparison.tables import Table, csv_bytes, mark, markdown, write_files
 from evaluators.outcomes import Outcome
 from safe_stepwise.store.names import COMPARISON
 from safe_stepwise.store.published_tables import PublishedScore
@@ -30,7 +49,8 @@ from safe_stepwise.store.published_tables import PublishedScore
 FILES = (
     COMPARISON, "comparison.csv", "tests.csv", "cost.md", "cost.csv", "error_types.csv",
     "error_types.png", "error_positions.csv", "error_positions.png", "failures.md", "failures.csv",
-    "failures.png", "sweep.csv", "sweep.png",
+    "failures.png", "sweep.csv", "sweep.png", "methods.md", "methods.csv", "machines.svg",
+    "transitions.csv",
 )  # fmt: skip
 """All that a report may consist of."""
 
@@ -68,6 +88,7 @@ def report(
     outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()
 ) -> Report:
     """The report on ``outcomes``, not yet written."""
+    outcomes = list(outcomes)
     comparison = compare(outcomes, seed)
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
@@ -80,6 +101,7 @@ def report(
         **_error_files(comparison),
         **_failure_files(comparison, papers),
         **_sweep_files(comparison),
+        **_method_files(comparison, outcomes),
     }
     return Report(text, results(comparison), files)
 
@@ -173,3 +195,46 @@ def _sweep_files(comparison: Comparison) -> dict[str, bytes]:
     if swept([row.system for row in drawn]):
         files["sweep.png"] = plots.sweep_figure(drawn, metric)
     return files
+
+
+def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
+    found = prompting_tables.measured(outcomes, [row.system for row in comparison.rows])
+    moving = machines.machine_rows(comparison)
+    text = pages.page(
+        "Methods",
+        comparison,
+        METHODS_TEXT,
+        markdown(prompting_tables.method_table(comparison, found)),
+        *_prompting_parts(comparison, found),
+        *_titled(comparison, "At equal cost", EQUAL_COST_TEXT,
+                 equal_cost.equal_cost_table(comparison, equal_cost.costs(outcomes))),
+        *(["![The machines](machines.svg)"] if moving else []),
+        *_titled(comparison, "Transitions", "Moves from state to state; in all, and of the moves "
+                 "from that state.", machines.transition_table(comparison)),
+    )  # fmt: skip
+    files = {
+        "methods.md": text.encode("utf-8", "backslashreplace"),
+        "methods.csv": csv_bytes(prompting_tables.method_csv(comparison, found)),
+    }
+    if moving:
+        drawn = [machines.drawn(comparison, row) for row in moving]
+        files["machines.svg"] = machines.machines_svg(drawn)
+        files["transitions.csv"] = csv_bytes(machines.transition_csv(comparison))
+    return files
+
+
+def _prompting_parts(
+    comparison: Comparison, found: Sequence[prompting_tables.Measured]
+) -> Iterable[str]:
+    for title, said, table in (
+        ("How replies could be read", FORM_TEXT, prompting_tables.form_table),
+        ("Facts, triples, sub-answers", SUPPORT_TEXT, prompting_tables.support_table),
+        ("Why answers failed", FAILURE_TEXT, prompting_tables.failure_table),
+    ):
+        yield from _titled(comparison, title, said, table(comparison, found))
+
+
+def _titled(comparison: Comparison, title: str, said: str, table: Table) -> Iterable[str]:
+    """A part of a page, unless its table has no row."""
+    if len(table) > 1:
+        yield from (f"## {title}{mark(comparison.simulated)}", said, markdown(table))

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from evaluators.derivations import Derivation
 from evaluators.outcomes import (
     CORPUS,
     DROP_GOLD,
@@ -22,6 +23,7 @@ from evaluators.outcomes import (
     conditions_of,
     trajectory_of,
 )
+from evaluators.prompting.measures import measures
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, check, requests
@@ -109,6 +111,8 @@ class Evaluation:
     """Whose rule scores a benchmark's answers, where that is not its own."""
     report: Path | None = None
     """Where tables and figures go, if not into a folder of ``output``."""
+    derivations: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
+    """People's, by question id (R4C), for what methods say on their way."""
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -307,6 +311,13 @@ def _outcomes(
             simulated=any(client.engine.simulated for client in took_part),
             judge=verdict.explanation if verdict else "",
             conditions=plan.conditions,
+            measures=measures(
+                question,
+                trajectory,
+                setting.options,
+                plan.scoring.get(question.benchmark, question.benchmark),
+                plan.derivations.get(question.id, ()),
+            ),
         )
         for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
     )

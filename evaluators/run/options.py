@@ -78,6 +78,7 @@ class Options:
     seed: int = 0
     published: Sequence[str] = ()
     report: Path | None = None
+    derivations: Path | None = None
     at_once: int = AT_ONCE
     cache: Path | None = None
     in_flight: int = IN_FLIGHT

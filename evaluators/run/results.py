@@ -10,6 +10,8 @@ from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import values_by_name
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord, asked_under, statistics_of
+from evaluators.prompting import predictions
+from evaluators.prompting.summary import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import prompts_digest
@@ -37,6 +39,10 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     )
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
+    folders = predictions.folders([run.setting.method.name for run in runs])
+    asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
+    exported = dict(zip(folders, asked_of, strict=True))
+    predictions.write(exported, plan.scoring, plan.output / predictions.FOLDER)
     roles = roles_of(outcomes)
     agreements = [judging.count(run.verdicts).agreement for run in runs]
     return {
@@ -44,8 +50,12 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
         "simulated": any(outcome.simulated for outcome in outcomes),
         "settings": settings_of(plan),
         "runs": [
-            {**record(run.outcomes, roles), "judge_agreement": asdict(found) if found else None}
-            for run, found in zip(runs, agreements, strict=True)
+            {
+                **record(run.outcomes, roles),
+                "judge_agreement": asdict(found) if found else None,
+                "predictions": f"{predictions.FOLDER}/{folder}",
+            }
+            for run, found, folder in zip(runs, agreements, folders, strict=True)
         ],
     }
 
@@ -112,9 +122,10 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
     """Means over outcomes of one setting, and what its loop did.
 
     A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
-    left out of ``accuracy``, which is None without any verdict.
+    left out of ``accuracy``, which is None without any verdict. Prompting methods have `summary`.
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
+    prompting = summary(outcomes)
     judged = verdicts["correct"] + verdicts["incorrect"]
     return {
         "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
@@ -123,4 +134,5 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
         "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
         **asdict(statistics_of(outcomes, roles)),
+        **({"prompting": prompting} if prompting else {}),
     }

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import safe_stepwise
 from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, known_first, names, notable
+from evaluators.prompting.states import edge_text
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
@@ -45,6 +46,7 @@ def traces(folder: Path) -> dict[str, Any]:
     roles: dict[System, set[str]] = {}
     simulated: set[System] = set()
     labels: set[str] = set()
+    states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
@@ -55,6 +57,8 @@ def traces(folder: Path) -> dict[str, Any]:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
         labels.update(attempt["label"] for attempt in run["attempts"])
+        for state in (attempt["state"] for attempt in run["attempts"]):
+            states[state] = max(states.get(state, ""), edge_text(system.method, state, ""))
         question = questions.setdefault(key, len(questions))
         place = systems.setdefault(system, len(systems))
         runs.append({**run, "question": question, "system": place})
@@ -67,6 +71,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
         "roles": _roles(roles),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
+        "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
         "questions": [
             asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2])
@@ -188,6 +193,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "stop": str(trajectory.stop_reason),
         "failure": str(trajectory.failure),
         "steps": len(trajectory.steps),
+        "measures": list(_measures(outcome.measures)),
         # By role calls, prompt, cached and completion tokens.
         "cost": [(str(role), [int(c[role]) for c in counts]) for role in found.calls],
         "attempts": list(_attempts(outcome)),
@@ -215,8 +221,9 @@ def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
             "retrieved": [_passage(passage) for passage in attempt.retrieved],
             "verdict": str(attempt.verdict),
             "state": str(attempt.state),
+            "edge": edge_text(outcome.method, str(attempt.state), str(attempt.next_state)),
             "read": _read(attempt.read),
-            "next": str(attempt.next_state),
+            "reading": _reading(attempt.read),
             "tokens": [
                 (str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()
             ],
@@ -230,12 +237,50 @@ def _read(value: Any) -> str:
     return canonical_json(value)
 
 
+def _reading(value: Any) -> dict[str, Any] | None:
+    """How a prompting method read a reply, and what it says field by field."""
+    if not isinstance(value, dict) or not isinstance(value.get("value"), dict):
+        return None
+    fields = [[str(name), _field(said)] for name, said in value["value"].items()]
+    told = {name: str(value.get(name) or "") for name in ("form", "why", "revises")}
+    return {**told, "fields": fields}
+
+
+def _field(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values of what a prompting method is measured by beside, in words."""
+    for name, values in found.items():
+        known = values if isinstance(values, Mapping) else {}
+        numbers = [f"{_words(part)} {_short(number)}" for part, number in known.items() if number]
+        text = " · ".join(numbers) if known else _words(values)
+        yield _words(name).capitalize(), text or "nothing"
+
+
+def _words(name: Any) -> str:
+    return str(name).replace("_", " ")
+
+
+def _short(number: Any) -> str:
+    return f"{number:.3g}" if isinstance(number, float) else str(number)
+
+
+_FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable": "unreadable"}
+
+
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     """What became of an attempt, in words."""
     said, run = attempt.feedback, outcome.trajectory
+    if (reading := _reading(attempt.read)) and not said:
+        known = _FORMS.get(reading["form"], reading["form"])
+        return f"revised: {known}" if reading["revises"] else known
     if attempt.state == FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
     if attempt.accepted:
+        if attempt.state and not attempt.usage and not attempt.text:
+            return "nobody was asked"
         if said is None:
             return "accepted, not verified"
         forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"

@@ -61,20 +61,16 @@ function otherRuns(run) {
 }
 
 function answer(run, system) {
-  const ends = new Map([
-    ["max_steps", "out of steps, then asked for the answer"],
-    ["no_evidence", "evidence is missing that no search found, then asked for the answer"],
-    ["failed", "a request failed for good"],
-  ]);
   const facts = [
     ["Final answer", [run.answer ? quoted("strong", run.answer) : "none", " ", badge(run.worth)]],
     ["Judge", [run.judge ? quoted("span", run.judge)
       : run.verdict === null ? "none asked: right and wrong go by exact match" : run.verdict]],
     ["Scores", [`EM ${fixed(100 * run.em, 1)} · F1 ${fixed(100 * run.f1, 1)}`]],
-    ["Ended", [quoted("span", ends.get(run.stop) ?? run.stop)]],
+    ["Ended", [quoted("span", ENDS.get(run.stop) ?? run.stop)]],
     ["Method", [quoted("span", system.title), system.options ? ` · ${system.options}` : ""]],
     ...system.players.map(([role, player]) => [title(role), [quoted("span", player)]]),
   ];
+  for (const [name, text] of run.measures) facts.push([name, [quoted("span", text)]]);
   if (system.simulated) facts.push(["Simulated", ["an engine without a model took part"]]);
   for (const role of roles) {
     const [calls, ...tokens] = [0, 1, 2, 3].map((what) => cost(run, what, role));
@@ -157,14 +153,18 @@ function attemptCard(attempt, place, count) {
   const look = !attempt.accepted ? "rejected" : attempt.label === "" ? "unjudged" : judged;
   const head = [make("b", {}, `Step ${attempt.step}`)];
   if (attempt.state) {
-    head.push(quoted("span", [attempt.state, attempt.next].filter(Boolean).join(" → "), { class: "tag state" }));
+    head.push(quoted("span", attempt.edge, { class: "tag state" }));
   }
   if (count > 1) head.push(make("span", { class: "meta" }, `attempt ${place} of ${count}`));
   head.push(make("span", { class: `fate ${look}` }, attempt.fate));
   if (attempt.label) head.push(quoted("span", attempt.label, { class: "label" }));
-  const said = [["Read", attempt.read], ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
+  const { reading } = attempt;
+  if (reading?.revises) head.push(quoted("span", `revises ${reading.revises}`, { class: "tag revises" }));
+  const read = reading === null ? [["Read", attempt.read]]
+    : [...reading.fields.map(([name, text]) => [`Read: ${name}`, text]), ["Not strictly", reading.why]];
+  const said = [...read, ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
     .filter(([, text]) => text !== "")
-    .flatMap(([name, text]) => [make("dt", {}, name), withPassages("dd", text)]);
+    .flatMap(([name, text]) => [quoted("dt", name), withPassages("dd", text)]);
   if (attempt.retrieved.length) {
     const titles = attempt.retrieved.flatMap((p, at) => [at ? " · " : "", quoted("span", p.title)]);
     said.push(make("dt", {}, "Retrieved"), make("dd", {}, titles));
@@ -176,7 +176,7 @@ function attemptCard(attempt, place, count) {
     .map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
   return make("section", { class: `attempt ${look}` },
     make("header", {}, head),
-    withPassages("p", attempt.text || "(an empty reply)", { class: "said" }),
+    withPassages("p", attempt.text || (attempt.fate === "nobody was asked" ? "–" : "(an empty reply)"), { class: "said" }),
     said.length ? make("dl", { class: "feedback" }, said) : "",
     costs.length ? make("p", { class: "meta tokens" }, `Tokens · ${costs.join(" · ")}`) : "");
 }

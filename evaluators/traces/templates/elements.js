@@ -2,6 +2,15 @@
 
 const { questions, systems, runs, roles } = data;
 const OUTCOMES = { right: "✓", wrong: "✗", unscored: "?", failed: "!" };
+/** Ways of ending in words; others go by their names. */
+const ENDS = new Map([
+  ["max_steps", "out of steps, then asked for the answer"],
+  ["no_evidence", "evidence is missing that no search found, then asked for the answer"],
+  ["withdrawn", "withdrawn: given up without an answer"],
+  ["unreadable", "the reply could not be read"],
+  ["unfinished", "out of turns without an answer"],
+  ["failed", "a request failed for good"],
+]);
 const PAGE = 200;
 const runsOf = questions.map(() => []);
 runs.forEach((run) => {

@@ -22,20 +22,30 @@ const CHOICES = [
   ["answering", ANSWERING, answering, (run, value) => systems[run.system].answering === value],
   ["options", "Options", unique(systems.map((s) => s.options)), (run, value) => systems[run.system].options === value],
   ["error", "Error type", data.labels, (run, value) => run.attempts.some((a) => a.label === value)],
+  ["state", "State", data.states.map(([state]) => state),
+    (run, value) => run.attempts.some((a) => a.state === value)],
+  ["ending", "Ended", unique(runs.map((run) => run.stop)), (run, value) => run.stop === value],
   ["outcome", "Outcome", Object.keys(OUTCOMES), (run, value) => run.worth === value],
 ];
 
-const methodNames = new Map(systems.map((system) => [system.method, system.title]));
+/** What values are called, where that is not what they are. */
+const NAMES = {
+  method: new Map(systems.map((system) => [system.method, system.title])),
+  state: new Map(data.states),
+  ending: ENDS,
+};
+/** Filters that are there only where there is something to choose. */
+const OPTIONAL = ["options", "state", "ending"];
 
 function makeFilters() {
   const bar = byId("filters");
   for (const [key, label, values, fits] of CHOICES) {
-    if (key === "options" && values.length < 2) continue;
+    if (OPTIONAL.includes(key) && values.length < 2) continue;
     const select = make("select", { id: `filter-${key}` });
     select.append(new Option("all", ""));
     values.forEach((value, place) => {
       const count = runs.filter((run) => fits(run, value)).length;
-      const name = key === "method" ? methodNames.get(value) : value || "none";
+      const name = NAMES[key]?.get(value) ?? (value || "none");
       select.append(new Option(plain(`${name} (${number(count)})`), String(place)));
     });
     select.addEventListener("change", refresh);

@@ -140,17 +140,21 @@ def test_a_sweep_is_told_and_drawn(swept: Report) -> None:
         ("7", "1"), ("7", "3"), ("10", "1"), ("10", "3"),
     }  # fmt: skip
     assert {r["accuracy"] for r in rows if r["method"] == SAFE} == {"75.0"}
-    assert set(swept.files) == set(FILES)
+    assert set(swept.files) == set(FILES) - {"machines.svg", "transitions.csv"}
     assert "K=7, N=3" in swept.text
 
 
 def test_one_setting_is_no_sweep(made: Report) -> None:
-    assert set(FILES) - set(made.files) == {"sweep.csv", "sweep.png"}
+    machines = {"machines.svg", "transitions.csv"}
+    assert set(FILES) - set(made.files) == {"sweep.csv", "sweep.png"} | machines
 
 
 def test_without_a_verifier_there_are_no_errors_to_show() -> None:
     names = set(report(outcomes([1, 0], NO)).files)
-    assert names == {"comparison.md", "comparison.csv", "tests.csv", "cost.md", "cost.csv"}
+    tables = {
+        f"{name}.{kind}" for name in ("comparison", "cost", "methods") for kind in ("md", "csv")
+    }
+    assert names == {*tables, "tests.csv"}
 
 
 def test_simulated_is_said_everywhere(swept: Report) -> None:
@@ -433,7 +437,7 @@ def test_a_method_with_roles_options_and_ends_of_its_own(
         (NO, ""), ("scouting", "1"), ("scouting", "2"),
     ]  # fmt: skip
     assert set(FILES) - set(made.files) == {
-        *("failures.md", "failures.csv", "failures.png"),
+        *("failures.md", "failures.csv", "failures.png", "machines.svg", "transitions.csv"),
         *(f"error_{what}.{kind}" for what in ("types", "positions") for kind in ("csv", "png")),
     }
     third = made.results["systems"][2]

@@ -34,6 +34,9 @@ from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.makers.outcomes import outcome
+from tests.makers.prompting import outcome_of
+from tests.makers.prompting import question as two_hops
+from tests.safe_stepwise.methods.machines import Script, find
 from tests.scripts.test_toy_method import Scouting
 
 HOSTILE = " ".join(BREAKOUTS)
@@ -86,8 +89,8 @@ def named(question: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def browser(evaluation: Path) -> Iterator[Any]:
-    # After the evaluation: no other event loop can run in this thread while Playwright's does.
+def browser(evaluation: Path, stateful: list[Outcome]) -> Iterator[Any]:
+    # After the evaluations: no other event loop can run in this thread while Playwright's does.
     with chromium() as launched:
         yield launched
 
@@ -617,3 +620,102 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
         (folder / RESULTS).write_text(text)
         with pytest.raises(UserError, match=r"results.json: cannot be read"):
             traces(folder)
+
+
+# --------------------------------------------------------------------------- methods with states
+
+
+@pytest.fixture(scope="module")
+def stateful() -> list[Outcome]:
+    """SG-FSM's machine in three ways, and a method of one reply."""
+    broken = Script(decompose=[f"{BREAKOUTS[0]} not JSON"], revise=[BREAKOUTS[1]])
+    mended = Script(search=["Well."], revise=[find(), find(2, f"Oru {BREAKOUTS[2]}")])
+    return [
+        outcome_of("sg_fsm2", Script(), two_hops(id_="q0")),
+        outcome_of("sg_fsm2", mended, two_hops(id_="q1")),
+        outcome_of("sg_fsm2", broken, two_hops(id_="q2")),
+        outcome_of("direct", Script(direct=["So.\nAnswer: Oru"]), two_hops(id_="q0")),
+    ]
+
+
+@pytest.fixture
+def machine_page(stateful: list[Outcome], tmp_path: Path) -> Path:
+    return paged(store(tmp_path / "machines", stateful))
+
+
+def test_states_readings_and_revisions_are_shown(
+    visit: Callable[..., Any], machine_page: Path, stateful: list[Outcome]
+) -> None:
+    one = stateful[1]
+    page = visit(machine_page, address(one))
+    cards = page.locator("#details .attempt").all()
+    assert len(cards) == len(one.trajectory.attempts)
+    texts = [card.locator("header").inner_text() for card in cards]
+    edges = ["q0 Decompose → q2", "q2 Search → q3", "q3 Revise → q4", "q4 Terminate → q0"]
+    assert all(edge in text for edge, text in zip(edges, texts, strict=False))
+    assert "q6 Summarize → end" in texts[-1]
+    assert [("unreadable" in text, "revises q2" in text) for text in texts[:4]] == [
+        (False, False), (True, False), (False, True), (False, False),
+    ]  # fmt: skip
+    read = cards[2].locator(".feedback").inner_text()
+    assert "Read: passage" in read
+    assert "Ors Velt" in read
+    assert "Not strictly" in cards[1].locator(".feedback").inner_text()
+    moved = next(card for card in cards if "q5 Done → q6" in card.inner_text())
+    assert "nobody was asked" in moved.inner_text()
+    facts = page.locator("#details .facts").inner_text()
+    assert "Sub answers" in facts
+    assert "Failure" not in facts
+
+
+@pytest.mark.parametrize(
+    ("label", "choice", "wanted"),
+    [
+        ("State", "q3 Revise", 1),
+        ("State", "q6 Summarize", 2),
+        ("State", "answer", 1),
+        ("Ended", "answered", 2),
+        ("Ended", "withdrawn: given up without an answer", 1),
+        ("Ended", "the reply could not be read", 1),
+    ],
+)
+def test_filters_by_state_and_by_way_of_ending(
+    visit: Callable[..., Any], machine_page: Path, label: str, choice: str, wanted: int
+) -> None:
+    page = visit(machine_page)
+    choose(page, label, choice)
+    assert counted(page)[0] == wanted
+
+
+def test_there_is_no_such_filter_where_nothing_differs(
+    visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = visit(paged(store(tmp_path / "loop", [outcome("q0"), outcome("q1", score=0)])))
+    assert page.get_by_label("State", exact=True).count() == 0
+    assert page.get_by_label("Ended", exact=True).count() == 0
+
+
+def test_hostile_replies_and_states_are_text(
+    visit: Callable[..., Any], tmp_path: Path, stateful: list[Outcome]
+) -> None:
+    found = stateful
+    first = found[1].trajectory
+    odd = replace(
+        first.attempts[0],
+        state=BREAKOUTS[0],
+        next_state=BREAKOUTS[4],
+        read={
+            "form": BREAKOUTS[1],
+            "value": {HOSTILE: [HOSTILE]},
+            "why": HOSTILE,
+            "revises": HOSTILE,
+        },
+    )
+    changed = replace(first, attempts=(odd, *first.attempts), stop_reason=HOSTILE)
+    strange = replace(found[1], trajectory=changed, question_id="x")
+    page = visit(paged(store(tmp_path / "out", [*found, strange])), address(strange))
+    assert BREAKOUTS[0] in page.locator(".tag.state").first.inner_text()
+    assert "window.pwned" in page.locator(".attempt .feedback").first.inner_text()
+    assert page.evaluate("window.pwned") is None
+    choose(page, "State", BREAKOUTS[0])
+    assert counted(page)[0] == 1

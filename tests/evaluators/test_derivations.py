@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from evaluators.labels.derivations import Coverage, coverage, summary
+from evaluators.derivations import Coverage, coverage, summary
 
 ONE = [
     ("Oru", 0, ("Oru", "lies on", "the river Vel")),

@@ -1,0 +1,1 @@
+"""What prompting methods come to beside an answer: form, finds, facts, kinds of failure."""

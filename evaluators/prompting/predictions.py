@@ -1,0 +1,141 @@
+"""Predictions in the form that each benchmark's official scorer reads, and the gold rows beside.
+
+``predictions/METHOD/`` holds a file a benchmark, of strict answers (one that could not be read is
+empty), ``predictions/gold/`` the same questions as they were asked, in the benchmark's own shape:
+of a sample passages were left out and moved, so that a file of the whole does not fit it.
+
+==================  =====================================================================
+HotpotQA            ``{"answer": {id: answer}, "sp": {id: [[title, sentence], ...]}}``
+2WikiMultihopQA     the same with ``"evidence": {id: [[subject, relation, object], ...]}``
+MuSiQue             a line a question: ``id, predicted_answer, predicted_support_idxs`` (the
+                    passages' place, from 0), ``predicted_answerable``
+==================  =====================================================================
+
+Benchmarks of our own and of others have HotpotQA's form, with evidence where they annotate it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluators.outcomes import Outcome
+from evaluators.prompting.answers import Said, said
+from evaluators.prompting.measures import cited_facts
+from safe_stepwise.records import Question, canonical_json
+from safe_stepwise.store.files import (
+    remove_folder,
+    whole_folder,
+    write_atomically,
+    write_lines,
+)
+
+FOLDER, GOLD = "predictions", "gold"
+_LINES = "musique"
+"""Whose form is a line a question."""
+Asked = Sequence[tuple[Question, Outcome]]
+
+
+def write(runs: Mapping[str, Asked], scoring: Mapping[str, str], folder: Path) -> None:
+    """Write ``folder``/NAME/ for each system of ``runs``, all asked the same, and ``folder``/gold/.
+
+    ``scoring`` names the benchmark whose form another one has, where that is not its own. What was
+    in ``folder`` before is removed.
+    """
+    remove_folder(folder)
+    with whole_folder(folder) as half:
+        for name, asked in runs.items():
+            for benchmark, part in _by_benchmark(asked).items():
+                form = scoring.get(benchmark, benchmark)
+                _write(half / name, benchmark, form, predictions(part, form))
+        for benchmark, part in _by_benchmark(next(iter(runs.values()))).items():
+            form = scoring.get(benchmark, benchmark)
+            _write(half / GOLD, benchmark, form, gold([question for question, _ in part], form))
+
+
+def predictions(asked: Asked, form: str) -> Any:
+    """What the official scorer reads: one object, or MuSiQue's rows."""
+    found = [(q, o, said(o.trajectory, bool(o.options.get("evidence")))) for q, o in asked]
+    if form == _LINES:
+        return [_row(question, told) for question, _, told in found]
+    content: dict[str, Any] = {
+        "answer": {q.id: told.answer for q, _, told in found},
+        "sp": {q.id: cited_facts(q, o.trajectory, told) for q, o, told in found},
+    }
+    if any(question.evidence for question, _, _ in found):
+        content["evidence"] = {q.id: list(told.triples or ()) for q, _, told in found}
+    return content
+
+
+def gold(questions: Iterable[Question], form: str) -> list[dict[str, Any]]:
+    """The questions in the shape that the official scorer reads beside."""
+    return [_musique(q) if form == _LINES else _hotpotqa(q) for q in questions]
+
+
+def folders(names: Sequence[str]) -> list[str]:
+    """A folder's name for each system, of methods that come more than once with a number.
+
+    >>> folders(["cot", "direct", "cot"])
+    ['cot-1', 'direct', 'cot-2']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(f"{name}-{seen[name]}" if names.count(name) > 1 else name)
+    return found
+
+
+def _row(question: Question, told: Said) -> dict[str, Any]:
+    cited = told.passages if told.answer else ()
+    own = [page - 1 for page in sorted(cited or ()) if page <= len(question.passages)]
+    return {
+        "id": question.id,
+        "predicted_answer": told.answer,
+        "predicted_support_idxs": own,
+        "predicted_answerable": True,
+    }
+
+
+def _hotpotqa(question: Question) -> dict[str, Any]:
+    return {
+        "_id": question.id,
+        "question": question.question,
+        "answer": question.answer,
+        "answer_id": "",
+        "supporting_facts": [[fact.title, fact.sentence] for fact in question.supporting_facts],
+        "evidences": [[t.head, t.relation, t.tail] for t in question.evidence],
+        "evidences_id": [],
+        "context": [[page.title, list(page.sentences)] for page in question.passages],
+    }
+
+
+def _musique(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "question": question.question,
+        "answer": question.answer,
+        "answer_aliases": list(question.aliases),
+        "answerable": True,
+        "paragraphs": [
+            {"idx": n, "title": page.title, "paragraph_text": page.text,
+             "is_supporting": page.is_gold}
+            for n, page in enumerate(question.passages)
+        ],
+    }  # fmt: skip
+
+
+def _by_benchmark(asked: Asked) -> dict[str, list[tuple[Question, Outcome]]]:
+    found: dict[str, list[tuple[Question, Outcome]]] = {}
+    for question, outcome in asked:
+        found.setdefault(question.benchmark, []).append((question, outcome))
+    return found
+
+
+def _write(folder: Path, benchmark: str, form: str, content: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if form == _LINES:
+        write_lines(folder / f"{benchmark}.jsonl", map(canonical_json, content))
+        return
+    text = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True)
+    write_atomically(folder / f"{benchmark}.json", f"{text}\n".encode("utf-8", "backslashreplace"))
