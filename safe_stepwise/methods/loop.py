@@ -35,7 +35,7 @@ from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
-from safe_stepwise.methods.taught import check_examples, dropped_category
+from safe_stepwise.methods.taught import taught
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -173,10 +173,8 @@ class Stepwise:
         """The options with the prompt that the one who judges has learnt (see `taught`)."""
         if self.judged_by is None:
             return options
-        judge = clients[self.judged_by]
-        dropped = dropped_category([judge.engine], options.drop_category)
-        check_examples(dropped, judge.allowance, verifying.ROLE)
-        return replace(options, drop_category=dropped)
+        settled: Limits = taught(options, clients[self.judged_by], verifying.ROLE)
+        return settled
 
 
 @dataclass(slots=True)

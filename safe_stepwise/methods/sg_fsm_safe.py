@@ -12,7 +12,7 @@ of those withdraws. A verdict that can't be read never lets anything pass, not e
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
@@ -40,17 +40,18 @@ from safe_stepwise.methods.hops import (
     read_find,
     states_of,
 )
-from safe_stepwise.methods.limits import Search
+from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.memory import Memory
 from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import RETRIEVED, told
-from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.methods.taught import taught
+from safe_stepwise.methods.verifier import ROLE, verifier_request
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
+from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Category
 
 FIND, ANSWER = "g2", "g4"
 """The guards behind q2 and q4."""
@@ -78,13 +79,17 @@ class Guarding(Iterating):
     """SG-FSM's options and SAFE's N and rule; with a ``search`` the evidence may be incomplete."""
 
     max_retries: int = 3
-    on_exhausted: Literal["accept", "drop"] = "accept"
+    on_exhausted: OnExhausted = "accept"
+    drop_category: Category | None = None
+    """As in SAFE's loop (`limits.Limits`)."""
     search: Search | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super(Guarding, self).__post_init__()
-        if self.max_retries < 0 or self.on_exhausted not in ("accept", "drop"):
+        if self.max_retries < 0 or self.on_exhausted not in get_args(OnExhausted):
             raise ValueError("max_retries has to be 0 or more, on_exhausted accept or drop")
+        if self.drop_category not in (None, *DROPPABLE):
+            raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
 
 
 def step_of(found: Found, number: int) -> Step:
@@ -131,8 +136,9 @@ def _options(memory: Memory) -> Guarding:
 
 
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
-    q, is_open = memory.question, _options(memory).search is not None
-    request = verifier_request(q.question, q.passages, previous, step, is_open)
+    q, options = memory.question, _options(memory)
+    is_open, dropped = options.search is not None, options.drop_category
+    request = verifier_request(q.question, q.passages, previous, step, is_open, dropped)
     return replace(request, scene=Scene(q, previous=previous, step=step))
 
 
@@ -149,9 +155,9 @@ def _verdict(ask: Callable[[Memory], Request]) -> Callable[[Memory, str], Readin
     """The reader of a verdict, which counts unless it stands in what was judged."""
 
     def reads(memory: Memory, text: str) -> Reading:
-        is_open = _options(memory).search is not None
+        options, planted = _options(memory), prompts.data_of(ask(memory))
         try:
-            said = parse_feedback(text, is_open, prompts.data_of(ask(memory)))
+            said = parse_feedback(text, options.search is not None, planted, options.drop_category)
         except FeedbackError as error:
             return Reading("unreadable", {}, str(error), text, _UNREAD)
         return Reading("strict", {"verdict": said.error_type}, text=text, feedback=said)
@@ -302,6 +308,11 @@ class SgFsmSafe:
     prompts: tuple[str, ...] = (*PROMPTS, "loop/verify")
     options = Guarding
     machine = MACHINE
+
+    def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
+        """The options with the prompt that the verifier has learnt (see `taught`)."""
+        settled: Guarding = taught(options, clients[VERIFIER], ROLE)
+        return settled
 
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Guarding

@@ -25,11 +25,14 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import settled
 from safe_stepwise.methods.loop import DEFAULT, UNREAD, Limits
 from safe_stepwise.methods.running import answering, run_questions
+from safe_stepwise.methods.sg_fsm_safe import Guarding
 from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.methods.verifier import instructions, prompt_digest, verifier_request
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Step, Trajectory
 from safe_stepwise.taxonomy import CATEGORIES, DROPPABLE, TAXONOMY, Category, category, labels
+from tests.safe_stepwise.methods.machines import ASKED as MACHINE_ASKED
+from tests.safe_stepwise.methods.machines import Script, verdict
 from tests.safe_stepwise.methods.test_loop import ASKED, FOUR, IDEAL
 
 STEP = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
@@ -176,6 +179,25 @@ def test_a_verdict_of_the_category_is_unread(tmp_path: Path) -> None:
     assert set(said) == {UNREAD}
     usual, _ = answered(None, [off])
     assert {a.feedback.error_type for a in usual.attempts if a.feedback} == {"Off-topic"}
+
+
+def test_a_machines_guard_asks_as_the_adapter_learnt(tmp_path: Path) -> None:
+    off = Script(verify=[verdict("Off-topic"), verdict("Correct")])
+    players = {
+        "generator": Client(MockEngine(off), tries=1),
+        "verifier": Client(engine(trained(tmp_path / "a", "Procedural", True), off), tries=1),
+    }
+    method = METHODS["sg_fsm_safe"]
+    answer = answering(method, players, Guarding())
+    found = asyncio.run(answer(MACHINE_ASKED))  # type: ignore[arg-type]
+    asked = {request.messages[0].content for request in off.asked["verify"]}
+    assert asked == {instructions(dropped="Procedural")}
+    judged = [a for a in found.attempts if a.state == "g2"]
+    assert [a.next_state for a in judged[:2]] == ["q2", "q4"], "a label it never learnt is unread"
+    with pytest.raises(UserError, match="without Procedural errors, so drop_category can't be L"):
+        answering(method, players, Guarding(drop_category="Logical"))
+    with pytest.raises(ValueError, match="drop_category is one of Procedural, Attribution"):
+        Guarding(drop_category="Correct")  # type: ignore[arg-type]
 
 
 def test_only_the_one_who_judges_is_asked_what_it_learnt(tmp_path: Path) -> None:
