@@ -173,7 +173,8 @@ class Stepwise:
         """The options with the prompt that the one who judges has learnt (see `taught`)."""
         if self.judged_by is None:
             return options
-        settled: Limits = taught(options, clients[self.judged_by], verifying.ROLE)
+        judge = clients[self.judged_by]
+        settled: Limits = taught(options, judge.engine, judge.allowance, verifying.ROLE)
         return settled
 
 

@@ -311,7 +311,8 @@ class SgFsmSafe:
 
     def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
         """The options with the prompt that the verifier has learnt (see `taught`)."""
-        settled: Guarding = taught(options, clients[VERIFIER], ROLE)
+        judge = clients[VERIFIER]
+        settled: Guarding = taught(options, judge.engine, judge.allowance, ROLE)
         return settled
 
     async def answer(

@@ -10,7 +10,6 @@ from typing import Any
 
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Engine
-from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import TRAINING
@@ -18,13 +17,13 @@ from safe_stepwise.store.parsing import read_record
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
-def taught(options: Any, judge: Client, role: str) -> Any:
-    """A method's options with the ``drop_category`` that the one who judges, in that role, has learnt.
+def taught(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
+    """A method's options with the ``drop_category`` that whoever judges in a role has learnt.
 
     Raises ``UserError`` where they say another, or where worked examples tell of what is dropped.
     """
-    dropped = dropped_category([judge.engine], options.drop_category)
-    check_examples(dropped, judge.allowance, role)
+    dropped = dropped_category([judge], options.drop_category)
+    check_examples(dropped, allowance, role)
     return replace(options, drop_category=dropped)
 
 
