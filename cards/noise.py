@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.published_tables import PublishedNoise, noise_ratios
+from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, noise_ratios
 
 SHOWN = 3
 """Examples of a card."""
@@ -53,7 +53,7 @@ def _ratio(build: Record) -> Ratio:
         judged=build["rows"] - build["rejected"] - build["unparsed"],
         noise=sum(build["unverifiable"].values()),
         published=printed[0] if printed else None,
-        tables=" and ".join(f"SAFE {one.paper}, Table {one.table}" for one in printed),
+        tables=" and ".join(f"{PAPERS[one.paper]}, Table {one.table}" for one in printed),
         full=FULL.get(place) if printed else None,
     )
 

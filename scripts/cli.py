@@ -97,7 +97,9 @@ def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
 
 def add_published(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add ``--published``."""
-    shown = "the papers' rows beside ours: v1 or v2 is the main table, v2:5 an ablation; repeatable"
+    shown = (
+        "the papers' rows beside ours: v1, v2 and sg_fsm are main tables, v2:5 another; repeatable"
+    )
     parser.add_argument("--published", **NAMES, metavar="PAPER[:TABLE]", help=shown)
 
 

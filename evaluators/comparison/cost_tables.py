@@ -64,7 +64,7 @@ def published_table(papers: Iterable[str]) -> Table:
     for row in published_tables.tokens():
         if row.paper in papers:
             numbers = (row.total_millions, row.cached_millions, row.computed_millions)
-            of = f"SAFE {row.paper}, Table {row.table} (published)"
+            of = f"{published_tables.PAPERS[row.paper]}, Table {row.table} (published)"
             table.append([of, row.role, *(f"{n:.1f}M" for n in numbers), row.cached_percent])
     return table
 

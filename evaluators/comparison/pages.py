@@ -70,10 +70,11 @@ def about_published(comparison: Comparison, published: Sequence[PublishedScore])
         return []
     if not published_lines(published, comparison.benchmarks):
         return ["The papers print nothing on these benchmarks, so that no published row is shown."]
+    borrowed = any(row.method in ("ircot", "trace") for row in published)
     return [
         "Published rows are as printed: of other samples of questions, another judge and other "
-        "verifiers, so that they are in no difference and no test. IRCoT and TRACE are as the "
-        "papers took them from TRACE's own."
+        "verifiers, so that they are in no difference and no test."
+        + (" IRCoT and TRACE are as the papers took them from TRACE's own." if borrowed else "")
     ]
 
 

@@ -11,7 +11,14 @@ from evaluators.comparison.tables import EVERY, METRICS, NOTHING, Metric
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, MAIN, PublishedScore, scores
+from safe_stepwise.store.published_tables import (
+    AVERAGE,
+    BENCHMARKS,
+    MAIN,
+    PAPERS,
+    PublishedScore,
+    scores,
+)
 
 _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
 _TITLES = {"ircot": "IRCoT", "trace": "TRACE"}
@@ -22,7 +29,7 @@ Line = tuple[str, str, list[str]]
 
 
 def chosen(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
-    """The rows of tables that are named as on a command line: ``v2`` is the main one of SAFE v2.
+    """The rows of tables that are named as on a command line: ``v2`` is SAFE v2's main one.
 
     Raises ``UserError`` for a table that is not there.
 
@@ -65,7 +72,7 @@ def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str
     missing = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
     title = METHODS[row.method].title if row.method in METHODS else _TITLES[row.method]
     name = ", ".join(filter(None, (title, row.variant)))
-    of = f"(published: SAFE {row.paper}, Table {row.table})"
+    of = f"(published: {PAPERS[row.paper]}, Table {row.table})"
     printed = [row.scores.get(place, {}).get(_PRINTED[m]) for place in places for m in METRICS]
     yield f"{name} {of}", [*map(_shown, printed), *missing]
     gains = [row.delta.get(p) if m == "accuracy" else None for p in places for m in METRICS]

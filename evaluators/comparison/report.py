@@ -43,13 +43,13 @@ from evaluators.comparison.scores import Comparison, Metric, Row
 from evaluators.comparison.systems import swept
 from evaluators.comparison.tables import Table, csv_bytes, mark, markdown, write_files
 from evaluators.outcomes import Outcome
-from safe_stepwise.store.names import COMPARISON
+from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
 
 FILES = (
     COMPARISON, "comparison.csv", "tests.csv", "cost.md", "cost.csv", "error_types.csv",
     "error_types.png", "error_positions.csv", "error_positions.png", "failures.md", "failures.csv",
-    "failures.png", "sweep.csv", "sweep.png", "methods.md", "methods.csv", "machines.svg",
+    "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE, "methods.csv", "machines.svg",
     "transitions.csv",
 )  # fmt: skip
 """All that a report may consist of."""
@@ -213,7 +213,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
                  "from that state.", machines.transition_table(comparison)),
     )  # fmt: skip
     files = {
-        "methods.md": text.encode("utf-8", "backslashreplace"),
+        METHODS_PAGE: text.encode("utf-8", "backslashreplace"),
         "methods.csv": csv_bytes(prompting_tables.method_csv(comparison, found)),
     }
     if moving:

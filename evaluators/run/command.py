@@ -22,7 +22,7 @@ from evaluators.run.results import ALL, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import COMPARISON, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import COMPARISON, METHODS_PAGE, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
@@ -106,6 +106,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     files = [plan.output / TRAJECTORIES, plan.output / RESULTS, report_folder(plan) / COMPARISON]
+    by_method = report_folder(plan) / METHODS_PAGE
+    files += [by_method] if by_method.is_file() else []
     lines += ["", *map(str, files), "", "to read the traces:"]
     return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
 

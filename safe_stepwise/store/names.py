@@ -61,6 +61,7 @@ TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "res
 JOURNAL = f".{TRAJECTORIES}"
 """Trajectories as they ended, which an evaluation goes on from."""
 COMPARISON = "comparison.md"
+METHODS_PAGE = "methods.md"
 
 NO_PATH = "no path"
 REQUEST_FAILED = "the request failed"

@@ -1,4 +1,4 @@
-"""The numbers that the SAFE papers print, to stand beside our own (``published_tables.yaml``).
+"""The numbers that the papers print, to stand beside our own (``published_tables.yaml``).
 
 They are others' reports: shown, marked *published*, and never tested against anything of ours.
 """
@@ -13,14 +13,16 @@ import yaml
 
 from safe_stepwise.store.shapes import shaped
 
-Paper = Literal["v1", "v2"]
+Paper = Literal["v1", "v2", "sg_fsm"]
 Role = Literal["generator", "verifier", "overall"]
 BENCHMARKS = ("2wikimultihopqa", "hotpotqa", "musique")
 AVERAGE = "average"
 """Of a row's benchmarks."""
 EVERY = "all"
 """The generator of a row that is the mean of a table's generators."""
-MAIN: Mapping[Paper, str] = {"v1": "3", "v2": "2"}
+PAPERS: Mapping[Paper, str] = {"v1": "SAFE v1", "v2": "SAFE v2", "sg_fsm": "SG-FSM"}
+"""Their names in tables."""
+MAIN: Mapping[Paper, str] = {"v1": "3", "v2": "2", "sg_fsm": "2"}
 """The table of each paper's main results."""
 T = TypeVar("T")
 

@@ -74,6 +74,7 @@ def test_every_row_is_there() -> None:
         ("v1", "3"): 20, ("v1", "4"): 12, ("v1", "12"): 12,
         ("v2", "2"): 20, ("v2", "3"): 9, ("v2", "4"): 12, ("v2", "5"): 12,
         ("v2", "6"): 12, ("v2", "7"): 6, ("v2", "8"): 8, ("v2", "17"): 12,
+        ("sg_fsm", "2"): 10, ("sg_fsm", "3"): 10,
     }  # fmt: skip
     assert len({(*place(row, ""), row.method) for row in scores()}) == sum(sizes.values())
 
