@@ -10,26 +10,22 @@ from contextlib import closing
 from dataclasses import replace
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified.evaluation_questions import Questions, read, without_drawn_gold
 from evaluators.comparison import published, report
 from evaluators.derivations import read_derivations
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
 from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener
-from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TEST, TRAJECTORIES
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from scripts.cli import (
     COUNT,
-    FILE,
     FOLDER,
     Parser,
     add_published,
@@ -39,6 +35,7 @@ from scripts.cli import (
     warn,
 )
 from scripts.loop_options import add_loop_options, add_prompting_options
+from scripts.question_options import add_question_options, questions_of
 from scripts.role_options import add_role_options, roles_of
 
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
@@ -53,7 +50,7 @@ def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
     options.check()
     printed = published.chosen(options.published)
-    asked = _questions(options)
+    asked = questions_of(options)
     notes = {
         "source": asked.source,
         "source_sha256": asked.digest,
@@ -83,32 +80,6 @@ def evaluated(options: Options) -> str:
         )
 
 
-def _questions(options: Options) -> Questions:
-    found = read(
-        options.questions,
-        [one_of(name, [*BENCHMARKS, CUSTOM], "--benchmark") for name in options.benchmark],
-        options.split,
-        options.limit,
-        options.seed,
-        skip=options.on_error == "skip",
-        planned=bool(options.symbolic),
-        whole=options.passages == "all",
-    )
-    if found.skipped:
-        warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
-    if not any(question.is_annotated for question in found.questions):
-        options.refuse_symbolic()
-    if not options.drop_gold:
-        return found
-    if without := sum(not question.gold for question in found.questions):
-        told = f"--drop-gold: {without} of {len(found.questions)} questions mark no gold passage"
-        if without == len(found.questions):
-            raise UserError(f'{told}; give passages "is_gold": true')
-        warn(f"{told}, and stay whole")
-    less = tuple(without_drawn_gold(question, options.seed) for question in found.questions)
-    return replace(found, questions=less)
-
-
 def _parser() -> Parser:
     parser = command("evaluate_stepwise", (__doc__ or "").partition("\n")[0])
     parser.argument_default = argparse.SUPPRESS  # the defaults are those of `Options`
@@ -122,18 +93,7 @@ def _parser() -> Parser:
     add("--verifier", action="append", metavar="SPEC", help=judges)
     add("--player", action="append", metavar="ROLE=SPEC", help="plays a method's other role")
     add("--judge", metavar="SPEC", help="says whether an answer means the reference (Acc)")
-    chosen = parser.add_argument_group("which questions")
-    add = chosen.add_argument
-    add("--benchmark", action="append", metavar="B", help="default all; repeatable")
-    add("--split", choices=("train", "validation", TEST), help=f"default {TEST}, the sample")
-    add("--limit", **COUNT, help="questions a benchmark (default all)")
-    add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
-    add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
-    add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
-    add(
-        "--derivations", **FILE, help="R4C's, for HotpotQA: what prompting methods find is compared"
-    )
-    add("--corpus", **FILE, help="passages to search when evidence is missing")
+    add_question_options(parser)
     add_loop_options(parser)
     add_prompting_options(parser)
     how = parser.add_argument_group("how")
