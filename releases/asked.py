@@ -105,20 +105,22 @@ def _key(setting: Setting, adapter: str) -> object:
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
     named = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
-    how = canonical_json(option_values(options)), setting.evidence, setting.examples
+    how = canonical_json(option_values(options)), setting.gold, setting.examples
     return setting.method, named, *how
 
 
 def _question(setting: Setting, known: Mapping[str, Any]) -> One:
-    """What one question takes, by its method and its retries."""
+    """What one question takes, by its method, its retries, its votes (which share a prompt)."""
     method = METHODS[setting.method]
-    _, corpus = setting.evidence
+    _, corpus = setting.gold
     name = "searching" if corpus and setting.verifier is not None else method.name
     one: One = known.get(name, known["other"])
     calls: Mapping[int, float] = known.get(name, {}).get("calls_by_retries", {})
     options = dict(setting.options)
     if not calls or "max_retries" not in options:
-        return {what: one[what] for what in _COUNTED if what in one}
+        votes = options.get("samples", 1)
+        times = {what: 1 if what == "computed" else votes for what in _COUNTED}
+        return {what: one[what] * times[what] for what in _COUNTED if what in one}
     share = _between(calls, retries_of(options)) / one["calls"]
     return {what: one[what] * share for what in _COUNTED if what in one}
 

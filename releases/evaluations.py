@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from releases.keys import Known, read_entry
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, verifier
+from safe_stepwise.methods import METHODS, prompting, verifier
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.options import published_values
@@ -21,7 +21,12 @@ OWN_ADAPTER = "{adapter}"
 of each of them in turn."""
 CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""
-OPTIONS = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
+LOOP = ("no_verification", "self_verification", "safe")
+"""The methods of the papers' main table, which an evaluation has where it names none."""
+OPTIONS = (
+    *("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES),
+    *prompting.OPTIONS,
+)
 """Options of methods that an evaluation may name, each with several values."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles of an evaluation that may be shown examples."""
@@ -55,7 +60,7 @@ class Setting:
     generator: str
     verifier: str | None
     options: tuple[tuple[str, Any], ...]
-    evidence: tuple[bool, Path | None]
+    gold: tuple[bool, Path | None]
     """Whether a gold passage is taken away, and where another is searched."""
     examples: tuple[str, ...]
     """The roles that are shown some."""
@@ -71,7 +76,7 @@ class EvaluationEntry:
     generator: tuple[str, ...]
     verifier: tuple[str, ...]
     methods: tuple[str, ...]
-    """All there are, if not said."""
+    """`LOOP`, if not said."""
     judge: str | None = None
     limit: int | None = None
     """Questions of each benchmark; all if not said."""
@@ -83,6 +88,12 @@ class EvaluationEntry:
     accepted_diagnosis: tuple[bool, ...] = ()
     last_rejected: tuple[bool, ...] = ()
     answer_when_told: tuple[bool, ...] = ()
+    iterations: tuple[int, ...] = ()
+    revisions: tuple[int, ...] = ()
+    samples: tuple[int, ...] = ()
+    sampling: tuple[str, ...] = ()
+    evidence: tuple[bool, ...] = ()
+    """Whether prompting methods are asked for facts and triples, too."""
     judge_without_question: bool | None = None
     examples: tuple[str, ...] | None = None
     """The roles that are shown some, of `SHOWN`."""
@@ -120,7 +131,7 @@ class EvaluationEntry:
     @property
     def settings(self) -> Iterator[Setting]:
         """Each method with every combination of the players and options that it has."""
-        evidence = self.drop_gold, self.corpus
+        gold = self.drop_gold, self.corpus
         theirs = SHOWN if self.as_published else ()
         examples = theirs if self.examples is None else self.examples
         for name in self.methods:
@@ -135,7 +146,7 @@ class EvaluationEntry:
             for generator, judge in product(self.generator, judging):
                 for values in product(*said.values()):
                     options = tuple(zip(said, values, strict=True))
-                    yield Setting(name, generator, judge, options, evidence, examples)
+                    yield Setting(name, generator, judge, options, gold, examples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +191,7 @@ def read_evaluation(
         one = {name: values[name] for name in _SEVERAL if name in values}
         lists = {name: of if isinstance(of, list) else [of] for name, of in one.items()}
         values = {**values, **lists}
-    said = read_entry(EvaluationEntry, values, f"{where}.", methods=list(METHODS))
+    said = read_entry(EvaluationEntry, values, f"{where}.", methods=list(LOOP))
     for name in said.methods:
         one_of(str(name), METHODS, f"{where}.methods")
     for role in ("generator", "verifier"):
@@ -201,10 +212,15 @@ def _check_options(said: EvaluationEntry, where: str) -> None:
         one_of(str(role), SHOWN, f"{where}.examples:")
     if said.judge_without_question and said.judge is None:
         raise UserError(f"{where}.judge_without_question: there is no judge; name one")
+    hints = get_type_hints(EvaluationEntry)
+    kinds = [options_type(METHODS[name]) for name in said.methods]
+    known = {option.name for kind in kinds for option in fields(kind)}
     for key in OPTIONS:
-        kind = bool if key in CHOICES else int if key.startswith("max_") else str
+        kind, *_ = get_args(hints[key])
         if any(type(value) is not kind for value in getattr(said, key)):
             raise UserError(f"{where}.{key}: has to be of type {kind.__name__}, or a list of such")
+        if getattr(said, key) and key not in known:
+            raise UserError(f"{where}.{key}: none of {', '.join(said.methods)} has it")
     for setting in said.settings:
         try:
             options_type(METHODS[setting.method])(**dict(setting.options))

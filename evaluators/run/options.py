@@ -16,7 +16,7 @@ from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, verifier
+from safe_stepwise.methods import METHODS, prompting, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.limits import Limits
@@ -34,8 +34,6 @@ LOOP = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
 """Options of the loop that the command has by their names."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles that may be shown examples."""
-PROMPTING = ("iterations", "revisions", "samples", "sampling", "evidence")
-"""Those of the prompting methods; others go by ``--option``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,9 @@ class Options:
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
         values = {
-            name: [*getattr(self, name)] for name in (*LOOP, *PROMPTING) if getattr(self, name)
+            name: [*getattr(self, name)]
+            for name in (*LOOP, *prompting.OPTIONS)
+            if getattr(self, name)
         }
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 SamplingName = Literal["greedy", "paper"]
+OPTIONS = ("iterations", "revisions", "samples", "sampling", "evidence")
+"""Those that commands and manifests have by their names."""
 SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
 
 

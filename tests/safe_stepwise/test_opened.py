@@ -9,7 +9,7 @@ import pytest
 
 import safe_stepwise.open as session
 from safe_stepwise.errors import UserError
-from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 
 
 class Noting(SymbolicEngine):
@@ -19,7 +19,7 @@ class Noting(SymbolicEngine):
     closed: list[str]
 
     def __init__(self, spec: str) -> None:
-        super().__init__({})
+        super().__init__({}, Rates())
         self.spec = spec
         self.opened.append(spec)
 

@@ -348,6 +348,36 @@ def test_each_block_has_its_price(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "out").exists()
 
 
+def test_a_block_of_prompting_methods_is_priced_and_run(
+    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = """
+  prompting:
+    evaluation:
+      generator: "symbolic:error_rate=0.2"
+      verifier: symbolic
+      methods: [cot, sg_fsm2]
+      samples: [1, 3]
+      evidence: true
+      limit: 3
+"""
+    manifest.write_text(SWEEPS.rstrip("\n") + block, encoding="utf-8")
+    made(manifest, tmp_path / "out", "prompting")
+    runs = results(tmp_path / "out" / "blocks" / "prompting")["runs"]
+    told = [(run["method"], run["options"].get("samples")) for run in runs]
+    assert told == [("cot", 1), ("cot", 3), ("sg_fsm2", None)]
+    assert all(run["options"]["evidence"] for run in runs)
+    text = manifest.read_text(encoding="utf-8").replace(
+        "symbolic:error_rate=0.2", "openai:m@http://127.0.0.1:9/v1"
+    )
+    manifest.write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    regenerate.main([str(manifest), "--output", str(tmp_path / "no"), "--dry-run"])
+    lines = capsys.readouterr().out.splitlines()
+    priced = next(line.split() for line in lines if line.startswith("prompting: evaluate cot"))
+    assert priced[3:5] == ["6", f"{3 * (1 + 3)}"]
+
+
 def test_what_was_asked_by_an_earlier_part_is_free(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
