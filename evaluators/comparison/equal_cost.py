@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System
 from evaluators.comparison.tables import NOTHING, Table, p_text, percent
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, asked_under
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.records import Attempt
 
@@ -79,7 +79,7 @@ def equal_cost_table(comparison: Comparison, found: Sequence[Cost]) -> Table:
     for one in found:
         if one.samples or one.first:
             continue
-        votes = [v for v in found if v.samples and v.system.answering == one.system.answering]
+        votes = [v for v in found if v.samples and _is_asked_alike(v.system, one.system)]
         for vote in sorted(votes, key=lambda v: (v.system.method, v.samples)):
             share = percent(vote.whole / one.whole) if one.whole else NOTHING
             names = comparison.names
@@ -89,6 +89,12 @@ def equal_cost_table(comparison: Comparison, found: Sequence[Cost]) -> Table:
                  *_gain(comparison, one.system, vote.system)]
             )  # fmt: skip
     return table
+
+
+def _is_asked_alike(one: System, other: System) -> bool:
+    """Whether the same model was asked, and shown the same."""
+    shown, others = (asked_under(dict(system.conditions)) for system in (one, other))
+    return one.answering == other.answering and shown == others
 
 
 def _gain(comparison: Comparison, system: System, vote: System) -> list[str]:

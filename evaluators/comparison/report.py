@@ -8,8 +8,8 @@
 | ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
 | ``failures.md``, ``.csv``, ``.png`` | the same by category, pooled over who answers (Figure 3) |
 | ``sweep.csv``, ``sweep.png`` | scores and cost by option, as of several K or N (Figures 2, 10) |
-| ``methods.md``, ``methods.csv`` | method × benchmark: scores, calls, tokens, what they bring in;
-  form, facts, failures of prompting methods, and a vote at equal cost (SG-FSM, Tables 2, 3) |
+| ``methods.md``, ``methods.csv`` | method × benchmark: scores, calls, what tokens bring in |
+| the same | form, facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
 | ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
 
 On request the papers' own rows stand beside ours, marked as published and never tested.

@@ -35,7 +35,7 @@ OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
 MAY_DIFFER = frozenset(
     ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "passages",
      "questions", "questions_sha256", "seed", "skipped", "source", "source_sha256", "split",
-      "conditions", "as_published", "derivations", *JUDGED)
+     "conditions", "as_published", "derivations", *JUDGED)
 )  # fmt: skip
 """Settings that make no difference between two runs of the same questions, or are told anyway."""
 

@@ -79,7 +79,8 @@ def finds(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
     for attempt in attempts:
         value = _strict(attempt)
         if attempt.state == FIND:
-            del found[len(found) - _is_taken_back(attempt, found) :]
+            if _is_taken_back(attempt, found):
+                found.pop()
         elif not value:
             continue
         elif attempt.state in _either(DECOMPOSE):

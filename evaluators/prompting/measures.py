@@ -17,8 +17,9 @@ from typing import Any, Literal, get_args
 from evaluators.derivations import Derivation, coverage
 from evaluators.prompting.answers import Said, said
 from safe_stepwise.methods.asking import UNREADABLE, readability
+from safe_stepwise.methods.hops import WITHDREW
 from safe_stepwise.methods.prompting import Prompting
-from safe_stepwise.methods.sg_fsm import WITHDREW
+from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.metric.evidence import (
     Overlap,
     answer_overlap,
@@ -172,7 +173,7 @@ def failure(question: Question, trajectory: Trajectory, told: Said) -> Failure |
 
 def _is_unread(trajectory: Trajectory, told: Said) -> bool:
     """Whether it ended at a reply of which nothing could be read."""
-    if told.salvaged or trajectory.stop_reason not in (UNREADABLE, WITHDREW):
+    if told.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
         return False
     read = trajectory.attempts[-1].read if trajectory.attempts else None
     return isinstance(read, Mapping) and read.get("form") != "strict"

@@ -144,7 +144,9 @@ class _Runner:
         import torch
 
         if request.sampling.repetition_penalty != 1:
-            return EngineError("transformers: has no repetition penalty; leave out --sampling")
+            return EngineError(
+                "transformers: no repetition penalty: no --sampling paper, no --samples"
+            )
         try:
             prompt = self.chat.tokens(request.messages, request.sampling.effort)
         except EngineError as error:

@@ -47,6 +47,8 @@ REVISED_IN = {DECOMPOSE: "q1", SEARCH: "q3", TERMINATE: "q4r", SUMMARIZE: "q6r"}
 """Where the reply of a state is put right."""
 DONE, WITHDRAWN, END = "q5", "q7", "end"
 """The ends: of SG-FSM1, of a question given up, and of SG-FSM2, whose q6 still asks."""
+WITHDREW = "withdrawn"
+"""The stop reason of a question that was given up."""
 TITLES = {
     "q0": "Decompose",
     "q1": "Revise",

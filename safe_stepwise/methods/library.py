@@ -4,6 +4,7 @@ What a ReAct model observes (Yao et al., 2022). It never changes, so what an act
 on the actions before it alone.
 """
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -96,8 +97,9 @@ class Library:
         titles = [_terms(page.title) for page in self.passages]
         texts = [_terms(page.text) for page in self.passages]
         held = Counter(term for one in zip(titles, texts, strict=True) for term in one[0] | one[1])
+        # Summed exactly: a set's order, and so a rounding, differs from run to run.
         worth = [
-            sum((2 * (term in title) + (term in text)) / (held[term] or 1) for term in sought)
+            math.fsum((2 * (term in title) + (term in text)) / (held[term] or 1) for term in sought)
             for title, text in zip(titles, texts, strict=True)
         ]
         best = max(worth, default=0.0)

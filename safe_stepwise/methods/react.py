@@ -74,8 +74,10 @@ class Doing:
 def read_turn(text: str, doing: Doing) -> Reading:
     """The one action of a reply, its argument, and the thought before it.
 
-    Strict where nothing stands behind the action; an action that stands in an observation is none.
+    Strict where nothing stands behind the action; an action that stands in an observation is none,
+    and none is one that a reasoning model but weighed, before ``</think>``.
     """
+    text = text.rpartition("</think>")[2]
     first = _ACTION.search(text)
     if first is None:
         return Reading("unreadable", {}, "no line opens with Action: and Search, Lookup or Finish")
@@ -88,14 +90,17 @@ def read_turn(text: str, doing: Doing) -> Reading:
     argument, closing, behind = line.rpartition("]")
     if not closing:
         return Reading("unreadable", {}, "the action has no closing bracket")
-    observed = [turn.observation for turn in doing.turns]
-    if is_copied({"Action": f"{name}[{argument}]"}, [*observed, doing.question.question]):
+    if is_copied({"Action": f"{name}[{argument}]"}, _quoted(doing)):
         return Reading("unreadable", {}, "the action is one that was quoted to you")
     thought = reason(_THOUGHT.sub("", text[: first.start()]), True)
     said = {"action": name, "argument": argument.strip(), "thought": thought}
     after = rest[further.start() :] if further else ""
     is_more = f"{behind}{below}".strip("` \t\r\n*_.") or after.strip()
     return _argument_read(said, doing, "something stands behind the action" if is_more else "")
+
+
+def _quoted(doing: Doing) -> list[str]:
+    return [*(turn.observation for turn in doing.turns), doing.question.question]
 
 
 def _argument_read(said: dict[str, str], doing: Doing, why: str) -> Reading:
@@ -107,10 +112,11 @@ def _argument_read(said: dict[str, str], doing: Doing, why: str) -> Reading:
             return Reading("unreadable", {}, f"what stands in the brackets: {error}")
         answer = {"answer": value["argument"]} if said["action"] == FINISH else {}
         return Reading(form, value | answer, why)
-    passages = doing.question.passages
-    fields = answer_fields(passages, True)
+    fields = answer_fields(doing.question.passages, True)
     del fields["explain"]
-    found = read(said["argument"], fields, [turn.observation for turn in doing.turns])
+    found = read(said["argument"], fields, _quoted(doing))
+    if not found.value:
+        return found
     form = form if found.is_strict else found.form
     return Reading(form, {**said, "argument": "", **found.value}, found.why or why)
 

@@ -54,7 +54,7 @@ class Reading:
     """The reply."""
     feedback: Feedback | None = None
     revises: str = ""
-    """The role whose reply this one puts right."""
+    """The state whose reply this one puts right."""
 
     @property
     def is_strict(self) -> bool:

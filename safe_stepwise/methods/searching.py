@@ -56,13 +56,18 @@ class Searching:
         if self.search is None or not query or query.casefold() in self.queries:
             return ()
         self.queries.add(query.casefold())
-        known = {(page.title, page.text) for page in question.passages}
-        new: list[Passage] = []
-        for page in self.search(query)[:RETRIEVED]:
-            if (page.title, page.text) not in known:
-                known.add((page.title, page.text))
-                new.append(page)
-        return tuple(new)
+        return brought(self.search, query, question.passages)
+
+
+def brought(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
+    """What a query finds that is not at hand, each passage once; at most `RETRIEVED`."""
+    known = {(page.title, page.text) for page in at_hand}
+    new: list[Passage] = []
+    for page in search(query)[:RETRIEVED]:
+        if (page.title, page.text) not in known:
+            known.add((page.title, page.text))
+            new.append(page)
+    return tuple(new)
 
 
 def told(said: Feedback, found: Sequence[Passage] = ()) -> Feedback:

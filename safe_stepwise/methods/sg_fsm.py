@@ -23,6 +23,7 @@ from safe_stepwise.methods.hops import (
     TERMINATE,
     TITLES,
     WITHDRAWN,
+    WITHDREW,
     Asking,
     after_decision,
     after_search,
@@ -37,9 +38,6 @@ from safe_stepwise.methods.memory import Memory
 from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, Question, Trajectory
-
-WITHDREW = "withdrawn"
-"""The stop reason of a question that was given up."""
 
 _FIRST = (
     DECOMPOSING,

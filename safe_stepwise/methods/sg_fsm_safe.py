@@ -31,6 +31,7 @@ from safe_stepwise.methods.hops import (
     TERMINATE,
     TITLES,
     WITHDRAWN,
+    WITHDREW,
     Asking,
     after_decision,
     after_search,
@@ -41,12 +42,13 @@ from safe_stepwise.methods.hops import (
     states_of,
 )
 from safe_stepwise.methods.limits import OnExhausted, Search
+from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.memory import Memory
 from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
-from safe_stepwise.methods.searching import RETRIEVED, told
+from safe_stepwise.methods.searching import brought, told
 from safe_stepwise.methods.taught import taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory
@@ -55,7 +57,6 @@ from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Categor
 
 FIND, ANSWER = "g2", "g4"
 """The guards behind q2 and q4."""
-VERIFIER = "verifier"
 GUARDED: Mapping[str, str] = {
     **dict.fromkeys(("Contradictory", "Unsupported", "Information Miss"), SEARCH),
     MISSING_EVIDENCE: SEARCH,
@@ -67,11 +68,10 @@ GUARDED: Mapping[str, str] = {
 }
 """Where a find leads by the label of its verdict; ``Correct`` is the edge that is guarded."""
 _UNREAD = Feedback(
-    "Unread",
+    UNREAD,
     "No verdict on this find could be read, so that it does not count as verified.",
     "Find it once more, and say it as plainly as possible.",
 )
-"""As SAFE's loop has it; none of the taxonomy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +232,7 @@ def _retrieved(memory: Memory, said: Feedback) -> tuple[Passage, ...]:
     search = _options(memory).search
     if search is None or said.error_type != MISSING_EVIDENCE or not said.query:
         return ()
-    known = {(page.title, page.text) for page in memory.question.passages}
-    found = dict.fromkeys(search(said.query)[:RETRIEVED])
-    return tuple(page for page in found if (page.title, page.text) not in known)
+    return brought(search, said.query, memory.question.passages)
 
 
 def _concluded(memory: Memory, reading: Reading) -> Move[Memory]:
@@ -290,7 +288,7 @@ MACHINE = Machine(
         ANSWER: _CONCLUDING,
         **states_of(SUMMARIZING),
     },
-    {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: "withdrawn"},
+    {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: WITHDREW},
     number=lambda memory: memory.entries,
     answer=lambda memory: memory.best,
     titles={**TITLES, FIND: "Judge find", ANSWER: "Judge answer"},
@@ -305,7 +303,7 @@ class SgFsmSafe:
     name: str = "sg_fsm_safe"
     title: str = "SG-FSM + SAFE"
     roles: tuple[str, ...] = (GENERATOR, VERIFIER)
-    prompts: tuple[str, ...] = (*PROMPTS, "loop/verify")
+    prompts: tuple[str, ...] = PROMPTS + VERIFY
     options = Guarding
     machine = MACHINE
 

@@ -16,11 +16,10 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.players.facts import Facts
 from safe_stepwise.players.malformed import turned, written
+from safe_stepwise.players.mistakes import DEAF
 from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Question
 
-DEAF = 0.2
-"""The highest rate of those who were told of a fault."""
 _OBSERVED = re.compile(r"Passage (\d+), ")
 
 

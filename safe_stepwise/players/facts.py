@@ -104,10 +104,7 @@ class Facts:
         joints = [self.claims.joint(one, item) for one in later] or [self.question.answer]
         tails = {normal_name(t.tail): t.tail for t in item.triples}
         named = [tails[normal_name(name)] for name in joints if normal_name(name) in tails]
-        return named[0] if named and first.relation == NAMES else self._value(item)
-
-    def _value(self, item: Item) -> str:
-        return self.claims.value_of(item)
+        return named[0] if named and first.relation == NAMES else self.claims.value_of(item)
 
     def other(self, place: int, chance: Random) -> str:
         """Another answer, which is none of the question's either."""

@@ -19,9 +19,10 @@ from safe_stepwise.checking.plans import DESCRIBED
 from safe_stepwise.checking.questions import ask, given
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import AskedScene, Found
-from safe_stepwise.players.answers import DEAF, Play, grounds, mistake, scene_of
+from safe_stepwise.players.answers import Play, grounds, mistake, scene_of
 from safe_stepwise.players.facts import Facts
 from safe_stepwise.players.malformed import written
+from safe_stepwise.players.mistakes import DEAF
 from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates
 from safe_stepwise.records import Triple
 

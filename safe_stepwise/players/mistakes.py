@@ -1,4 +1,4 @@
-"""Values to mistake for another."""
+"""Values to mistake for another, and how often who was told of a mistake makes it again."""
 
 import re
 from random import Random
@@ -6,6 +6,8 @@ from random import Random
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.records import Question
 
+DEAF = 0.2
+"""How often, at most, feedback on what was said is of no use."""
 BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 

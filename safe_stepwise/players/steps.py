@@ -39,14 +39,12 @@ from safe_stepwise.players.evidence import (
 )
 from safe_stepwise.players.facts import Facts, other_answer
 from safe_stepwise.players.finds import is_sound, restated
-from safe_stepwise.players.mistakes import another
+from safe_stepwise.players.mistakes import DEAF, another
 from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
-DEAF = 0.2
-"""How often, at most, feedback on a step is of no use."""
 WORDINGS = 4
 _STEP = re.compile(r"\bStep (\d+)\b")
 

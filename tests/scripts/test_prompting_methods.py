@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -172,19 +171,16 @@ def test_the_viewer_and_the_metric_take_them_as_they_are(tmp_path: Path) -> None
         assert found["exact_match"] == (name != "sp_cot")
 
 
-REAL = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA", "nowhere"))
-MUSIQUE = sorted(REAL.glob("musique_dev.jsonl"))
-
-
-@pytest.mark.skipif(not MUSIQUE, reason="no real rows here")
-def test_all_passages_are_those_of_the_benchmark_in_its_order(tmp_path: Path) -> None:
+def test_all_passages_are_those_of_the_benchmark_in_its_order(
+    real_data: Path, tmp_path: Path
+) -> None:
     shown = {}
     for passages in ("10", "all"):
         out = tmp_path / passages
         evaluate_stepwise.main(
-            [f"--questions={MUSIQUE[0]}", "--benchmark=musique", "--limit=3", f"--output={out}",
-             "--method=direct", f"--generator={script(tmp_path)}", f"--passages={passages}",
-             f"--cache={tmp_path / 'replies.sqlite'}"]
+            [f"--questions={real_data / 'musique_dev.jsonl'}", "--benchmark=musique", "--limit=3",
+             f"--output={out}", "--method=direct", f"--generator={script(tmp_path)}",
+             f"--passages={passages}", f"--cache={tmp_path / 'replies.sqlite'}"]
         )  # fmt: skip
         lines = (out / "questions.jsonl").read_text("utf-8").splitlines()
         shown[passages] = [json.loads(line)["passages"] for line in lines]

@@ -188,7 +188,14 @@ def test_how_many_samples_a_machine_costs() -> None:
         ["CoT, samples=1", "600.0", "48.0", "7"],
         ["CoT, samples=3", "840.0", "67.2", "6"],
     ]
-    assert rows[1][7] == "0.0" or rows[1][7] == "+0.0"
+    assert [row[7] for row in rows[1:]] == ["+0.0", "+0.0"]
+
+
+def test_a_vote_that_was_shown_other_passages_is_no_comparison_of_cost() -> None:
+    found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", Script(cot=[RIGHT]))]
+    assert len(part(report(found), "At equal cost")) == 2
+    shown = [replace(found[0], conditions={"passages": "all"}), found[1]]
+    assert "At equal cost" not in report(shown).files["methods.md"].decode()
 
 
 def test_a_vote_and_nothing_else_is_no_comparison_of_cost() -> None:

@@ -142,6 +142,8 @@ def test_react_says_it_when_it_finishes() -> None:
     lost = outcome_of("react", Script(react=["Action: Search[Kel]"]), evidence=True, max_steps=2)
     assert lost.trajectory.stop_reason == "unfinished"
     assert lost.measures["failure"] == "lost"
+    unread = outcome_of("react", Script(react=["Well."]), evidence=True, max_steps=2)
+    assert unread.measures["failure"] == "format"
 
 
 def test_what_is_withdrawn_rests_on_nothing() -> None:

@@ -37,6 +37,7 @@ SERVED = OpenAIEngine("a", "http://one/v1")
         {"messages": (Message("user", "Be short.Where is Oru?"),)},
         {"sampling": Sampling(temperature=0.1)},
         {"sampling": Sampling(top_p=0.9)},
+        {"sampling": Sampling(repetition_penalty=1.1)},
         {"sampling": Sampling(max_tokens=7)},
         {"sampling": Sampling(seed=1)},
         {"sampling": Sampling(stop=("\n",))},

@@ -252,9 +252,9 @@ def test_what_a_server_is_asked_and_what_it_says() -> None:
     assert said.usage.prompt > said.usage.cached > 0
 
 
-def sent_to(server: MockServer, spec: str = "", effort: Effort | None = None) -> dict[str, Any]:
+def sent_to(server: MockServer, spec: str = "", **sampling: Any) -> dict[str, Any]:
     """The body of one request to a server by its spec, with what stands behind that."""
-    request = replace(ASKED, sampling=Sampling(effort=effort))
+    request = replace(ASKED, sampling=Sampling(**sampling))
 
     async def one(engine: OpenAIEngine) -> Completion | EngineError:
         (found,) = await engine.generate([request])
@@ -320,6 +320,12 @@ def test_who_is_to_think_is_not_told_not_to(owner: str, effort: Effort) -> None:
         body = sent_to(server, effort=effort)
     assert body["reasoning_effort"] == effort
     assert "chat_template_kwargs" not in body
+
+
+def test_a_repetition_penalty_is_sent_where_one_is_asked_for() -> None:
+    with MockServer(last_turn, keep_bodies=True) as server:
+        assert "repetition_penalty" not in sent_to(server)
+        assert sent_to(server, repetition_penalty=1.1)["repetition_penalty"] == 1.1
 
 
 def test_a_spec_says_whether_a_model_may_think() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods.library import Library
-from safe_stepwise.methods.react import REACT, Turns
+from safe_stepwise.methods.react import REACT, Doing, Turns, read_turn
 from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory
 
@@ -109,7 +110,27 @@ def test_with_evidence_it_finishes_with_json() -> None:
     assert found.answer == "Oru"
     assert found.attempts[-1].read["value"]["supporting_facts"] == [[1, 1]]
     assert "[1] Dune Rain was directed" in asked[1].messages[1].content
-    assert run(FIRST, "Action: Finish[Oru]", evidence=True)[0].stop_reason == "unfinished"
+    short, _ = run("Action: Finish[Oru]", evidence=True, max_steps=1)
+    assert short.stop_reason == "unfinished"
+    assert short.attempts[0].read["value"] == {}
+
+
+def test_json_that_the_question_plants_finishes_nothing() -> None:
+    said = '{"supporting_facts": [], "evidences": [], "answer": "Ana"}'
+    asked = replace(ASKED, question=f"Where was its director born? {said}")
+    doing = Doing(asked, Turns(evidence=True), Library(PASSAGES, True))
+    reading = read_turn(f"Action: Finish[{said}]", doing)
+    assert (reading.form, reading.value) == ("unreadable", {})
+    own = read_turn(f"Action: Finish[{said.replace('Ana', 'Oru')}]", doing)
+    assert (own.form, own.value["answer"]) == ("strict", "Oru")
+
+
+def test_an_action_that_was_but_thought_of_is_none() -> None:
+    weighed = "<think>Perhaps\nAction: Finish[Ana]\nThought: no.</think>\n"
+    found, _ = run(f"{weighed}{LAST}", max_steps=1)
+    assert (found.answer, found.attempts[0].read["form"]) == ("Oru", "strict")
+    assert found.attempts[0].read["value"]["thought"] == "Oru it is."
+    assert run(weighed, max_steps=1)[0].stop_reason == "unfinished"
 
 
 def test_a_title_that_repeats_brings_the_next_one_when_asked_again() -> None:
@@ -119,6 +140,17 @@ def test_a_title_that_repeats_brings_the_next_one_when_asked_again() -> None:
         said, library = library.search("Ors Velt")
         told.append(said.partition(",")[0])
     assert told == ["Passage 2", "Passage 3", "Passage 2"]
+
+
+def test_of_passages_alike_the_first_comes_in_whatever_order_words_are_weighed() -> None:
+    for n in range(40):
+        one, other = ({f"{side}{n}x{held}": held for held in (3, 5, 6, 7, 9, 11)} for side in "ab")
+        rest = [
+            word for words in (one, other) for word, held in words.items() for _ in range(held - 1)
+        ]
+        texts = [" ".join(one), " ".join(other), *rest]
+        library = Library(tuple(Passage("?", (text,)) for text in texts))
+        assert library.search(" ".join([*other, *one]))[0].startswith("Passage 1,")
 
 
 def test_words_find_what_is_about_them_and_looking_up_needs_a_passage() -> None:
