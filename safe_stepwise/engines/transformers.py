@@ -145,7 +145,7 @@ class _Runner:
 
         if request.sampling.repetition_penalty != 1:
             return EngineError(
-                "transformers: no repetition penalty: no --sampling paper, no --samples"
+                "transformers: knows no repetition penalty; leave out --sampling paper"
             )
         try:
             prompt = self.chat.tokens(request.messages, request.sampling.effort)

@@ -34,20 +34,29 @@ UNREADABLE = "unreadable"
 """The stop reason of an answer that could not be read."""
 FORM = "Reply with JSON alone: "
 
-_PAPER = Sampling(temperature=0.8, top_p=0.8, repetition_penalty=1.1)
+_DRAWN = Sampling(temperature=0.8, top_p=0.8)
+_PAPER = replace(_DRAWN, repetition_penalty=1.1)
 """Of the scripts that SG-FSM's authors published; the paper does not say."""
 
 
-def sampled(sampling: Sampling, how: SamplingName, seed: int = 0) -> Sampling:
-    """A prompt's sampling in one of the two ways; greedy replies know no seed."""
-    limit = sampling.max_tokens
-    return replace(_PAPER, max_tokens=limit, seed=seed) if how == "paper" else sampling
+def sampled(sampling: Sampling, how: SamplingName, seed: int | None = None) -> Sampling:
+    """A prompt's sampling in one of the two ways.
+
+    With a ``seed`` a greedy one is drawn, too, but without the penalty, which few engines know.
+    """
+    if how == "greedy" and seed is None:
+        return sampling
+    drawn = _PAPER if how == "paper" else _DRAWN
+    return replace(drawn, max_tokens=sampling.max_tokens, seed=seed or 0)
 
 
 def request_of(
-    name: str, options: Prompting, scene: AskedScene, seed: int = 0, **data: Any
+    name: str, options: Prompting, scene: AskedScene, seed: int | None = None, **data: Any
 ) -> Request:
-    """The request of a prompt file, ``data`` being what its template asks for."""
+    """The request of a prompt file, ``data`` being what its template asks for.
+
+    With a ``seed`` the reply is drawn, whatever the options' sampling.
+    """
     prompt = prompts.load(name)
     return Request(
         prompt.messages(evidence=options.evidence, **data),

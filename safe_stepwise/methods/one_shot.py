@@ -45,7 +45,7 @@ class OneShot:
         failure = ""
         try:
             for number in range(samples):
-                tries.append(await self._try(question, clients, options, number, samples > 1))
+                tries.append(await self._try(question, clients, options, number, samples))
         except EngineError as error:
             failure = str(error)
         answer = "" if failure else str(voted(tries).get("answer", ""))
@@ -58,14 +58,14 @@ class OneShot:
         clients: Mapping[str, Client],
         options: Prompting,
         number: int,
-        is_drawn: bool,
+        samples: int,
     ) -> Attempt:
         passages = question.passages
         request = request_of(
             self.prompts[0],
-            Prompting(options.evidence, "paper" if is_drawn else options.sampling),
+            options,
             AskedScene(question, options.evidence),
-            seed=number,
+            seed=number if samples > 1 else None,
             question=question.question,
             passages=passages,
         )

@@ -28,7 +28,7 @@ class Prompting:
 class Samples(Prompting):
     """``samples``: how many replies are put to the vote.
 
-    More than one are drawn as with ``sampling`` at ``paper``: greedy ones would all be alike.
+    More than one are drawn, at temperature 0.8 and top_p 0.8: greedy ones would all be alike.
     """
 
     samples: int = 1

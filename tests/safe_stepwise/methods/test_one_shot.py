@@ -148,6 +148,10 @@ def test_samples_are_drawn_and_put_to_the_vote() -> None:
     found, asked = run("cot", reply, samples=5)
     assert (found.answer, found.stop_reason) == ("the Oru", "answered")
     assert [attempt.number for attempt in found.attempts] == [1, 2, 3, 4, 5]
+    ways = {(s.temperature, s.top_p, s.repetition_penalty) for s in (r.sampling for r in asked)}
+    assert ways == {(0.8, 0.8, 1.0)}, "hosted models know no penalty"
+    _, theirs = run("cot", reply, samples=2, sampling="paper")
+    assert {r.sampling.repetition_penalty for r in theirs} == {1.1}
     assert [(r.sampling.temperature, r.sampling.seed) for r in asked] == [
         (0.8, n) for n in range(5)
     ]
