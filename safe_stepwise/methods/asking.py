@@ -129,7 +129,7 @@ def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, 
 def salvaged_answer(trajectory: Trajectory) -> str:
     """The answer with replies that only salvaging could read; machines move by strict ones alone.
 
-    SG-FSM's tables count such an answer as wrong, or do not say (systems/SG_FSM.md, decision 10).
+    SG-FSM's tables count such an answer as wrong, or do not say (section 4.1 has *format* alone).
     """
     answering = [attempt.state == ANSWERING for attempt in trajectory.attempts]
     if answering and all(answering):

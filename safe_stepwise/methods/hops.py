@@ -198,7 +198,8 @@ def after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
     """A simple question is searched for as it stands."""
     is_simple = reading.value["simple"]
     asked = memory.current if is_simple else reading.value["subquestion"]
-    return Move(SEARCH, replace(memory, is_simple=is_simple, subquestion=asked, faults=()))
+    after = replace(memory, is_simple=is_simple, subquestion=asked)
+    return Move(SEARCH, replace(after, faults=(), avoided=memory.faults))
 
 
 def found_in(memory: Memory, reading: Reading) -> Found:

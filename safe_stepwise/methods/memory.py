@@ -15,7 +15,7 @@ class Memory:
     ``current`` is the question as it was last rewritten, ``entries`` how often q0 was asked;
     ``rejected`` are the replies to the request at hand that could not be read, ``refused`` the one
     that a redo shows. ``faults`` are finds, or first questions, that a verdict took back, with what
-    was said of each.
+    was said of each; ``avoided`` are those of first questions while another one is searched for.
     """
 
     question: Question
@@ -31,6 +31,7 @@ class Memory:
     redone: int = 0
     refused: str = ""
     faults: tuple[tuple[str, Feedback], ...] = ()
+    avoided: tuple[tuple[str, Feedback], ...] = ()
 
     @classmethod
     def of(cls, question: Question, options: Iterating) -> "Memory":

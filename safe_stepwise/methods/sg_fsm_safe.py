@@ -1,13 +1,14 @@
 """SG-FSM whose edges SAFE's verifier guards: a find goes on where its verdict lets it (no paper).
 
 What a search came to is rendered as an Attribution step and judged in ``g2``; the Terminator's
-answer is judged as a Final Answer in ``g4``. Where a verdict leads is `GUARDED`
-(systems/SG_FSM.md, the last section): search again, ask another question first, stop here, or have
-everything checked (q6). Whoever is asked again is shown what was at fault.
+answer is judged as a Final Answer in ``g4``. Where a verdict leads is `GUARDED`: search again, ask
+another question first, stop here, or have everything checked (q6). Whoever is asked again is shown
+what was at fault.
 
-A find that keeps failing is searched for at most ``max_retries`` times more. Then ``on_exhausted``
-is SAFE's: ``accept`` lets it pass as it is, ``drop`` asks another first question, and the seventh
-of those withdraws. A verdict that can't be read never lets anything pass, not even then.
+A find that keeps failing is searched for at most ``max_retries`` times more, and as many other
+first questions are asked in its place where its verdict wants that. Then ``on_exhausted`` is
+SAFE's: ``accept`` lets the find pass as it is, ``drop`` asks another first question, and the
+seventh of those withdraws. A verdict that can't be read never lets anything pass, not even then.
 """
 
 from collections.abc import Callable, Mapping
@@ -198,14 +199,14 @@ def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def _passed(memory: Memory) -> Move[Memory]:
-    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, faults=()))
+    to = DONE if memory.is_simple else TERMINATE
+    return Move(to, replace(memory, faults=(), avoided=()))
 
 
 def _searched_again(memory: Memory, said: Feedback) -> Move[Memory]:
     options, found = _options(memory), memory.found[-1]
     if len(memory.faults) >= options.max_retries:
-        is_lenient = options.on_exhausted == "accept" and said is not _UNREAD
-        return _passed(memory) if is_lenient else _asked_anew(memory, said)
+        return _passed(memory) if _is_lenient(options, said) else _asked_anew(memory, said)
     retrieved = _retrieved(memory, said)
     pages = (*memory.question.passages, *retrieved)
     fault = (
@@ -222,9 +223,17 @@ def _searched_again(memory: Memory, said: Feedback) -> Move[Memory]:
 
 
 def _asked_anew(memory: Memory, said: Feedback) -> Move[Memory]:
-    """Another first question, the one at fault being shown."""
-    fault = (memory.found[-1].question, said)
-    return Move(DECOMPOSE, replace(memory, found=memory.found[:-1], faults=(fault,)))
+    """Another first question, those at fault being shown; there are N more of them, too."""
+    options = _options(memory)
+    if len(memory.avoided) >= options.max_retries and _is_lenient(options, said):
+        return _passed(memory)
+    faults = (*memory.avoided, (memory.found[-1].question, said))
+    return Move(DECOMPOSE, replace(memory, found=memory.found[:-1], faults=faults))
+
+
+def _is_lenient(options: Guarding, said: Feedback) -> bool:
+    """Whether what N tries did not mend passes as it is."""
+    return options.on_exhausted == "accept" and said is not _UNREAD
 
 
 def _retrieved(memory: Memory, said: Feedback) -> tuple[Passage, ...]:

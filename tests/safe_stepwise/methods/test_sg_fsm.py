@@ -426,6 +426,18 @@ def test_a_find_that_keeps_failing_passes_by_safes_rule_or_another_is_asked_for(
     assert path(dropped) == "q0 q2 g2 q0 q2 g2 q0 q7"
 
 
+def test_first_questions_that_keep_failing_pass_by_the_same_rule() -> None:
+    """None is asked for by a request that was made before, which a cache would answer alike."""
+    script = Script(verify=[verdict("Redundancy")], decompose=[compound()], terminate=[stop()])
+    found = run("sg_fsm_safe", script, max_retries=1)
+    assert path(found) == "q0 q2 g2 q0 q2 g2 q4 g4 q6 end"
+    other = Script(verify=[verdict("Redundancy")], decompose=[compound()], terminate=[stop()])
+    dropped = run("sg_fsm_safe", other, max_retries=1, on_exhausted="drop", iterations=4)
+    assert (dropped.stop_reason, dropped.answer) == ("withdrawn", "")
+    asked = [request.messages for request in other.asked["decompose"]]
+    assert len(set(asked)) == len(asked) == 4
+
+
 @pytest.mark.parametrize(
     "said", [BAD, "", '{"error_type": "Correct?"}', f"{verdict('Correct')} {verdict('Off-topic')}"]
 )
