@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> None:
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
     options.check()
+    for note in options.faultless:
+        warn(note)
     printed = published.chosen(options.published)
     asked = questions_of(options)
     notes = {

@@ -20,6 +20,7 @@ from safe_stepwise.methods import METHODS, prompting, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.limits import Limits
+from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
@@ -102,6 +103,19 @@ class Options:
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
+
+    @property
+    def faultless(self) -> list[str]:
+        """What to say of symbolic generators whose mistakes SAFE's loop does not make."""
+        loop = [name for name in self.method if GENERATE[0] in METHODS[name].prompts]
+        told = []
+        for spec in self.generator if loop else ():
+            kind, _, settings = spec.partition(":")
+            rates = {part.partition("=")[0] for part in settings.split(",")} - {"", "seed"}
+            if kind == "symbolic" and rates and "error_rate" not in rates:
+                who = ", ".join(loop)
+                told.append(f"{spec} makes no mistakes in {who}: there error_rate alone counts")
+        return told
 
     def check(self) -> list[Method]:
         """The methods, each once; raises as `plan` does, as far as nothing need be opened."""

@@ -1,7 +1,7 @@
 """SG-FSM: a question is taken apart, searched for, decided upon and summed up by a machine.
 
-Section 3.2 and our decisions: a reply that could not be read is revised, twice at most, and then the
-question is withdrawn with a blank; so is one that enters q0 a seventh time.
+Section 3.2 and our decisions: a reply that could not be read is revised, twice at most, and then
+the question is withdrawn with a blank; so is one that enters q0 a seventh time.
 ``sg_fsm1`` ends with the Terminator's answer, else what was found last. ``sg_fsm2`` does the same,
 word for word, so that its calls are in the cache, and has all of it checked once more (q6).
 """

@@ -108,7 +108,8 @@ class SymbolicEngine:
                     is_word = name == "stop" and value in (NEVER, AT_ONCE)
                     values[name] = value if is_word else float(value)
             except ValueError:
-                raise _bad(settings, f"{name} is no number") from None
+                words = f", {NEVER} or {AT_ONCE}" if name == "stop" else ""
+                raise _bad(settings, f"{name} has to be a number{words}") from None
             if name != "seed" and not isinstance(values[name], str) and not 0 <= values[name] <= 1:
                 raise _bad(settings, f"{name} has to be from 0 to 1")
         rates = Rates(**values)

@@ -183,8 +183,8 @@ def test_a_spec_without_rates_is_called_what_it_always_was() -> None:
     ("settings", "expected"),
     [
         ("value=1.1", "value has to be from 0 to 1"),
-        ("stop=often", "stop is no number"),
-        ("format=never", "format is no number"),
+        ("stop=often", "stop has to be a number, never or at_once"),
+        ("format=never", "format has to be a number;"),
         ("value=0.5,lucky=0.6", "value, paragraph and lucky have to be 1 at most together"),
         ("error_rate=0.5,lucky=0.6", "at most together"),
         ("summry=1", "no setting 'summry'"),
