@@ -5,8 +5,10 @@
 
 What is killed is a fork of this process, which has imported everything, so a kill costs what the
 command itself does. Python announces each change of a file beforehand (`sys.addaudithook`); what
-Arrow and SQLite write goes unannounced, between two that are. After a kill and a second run the
-folder must hold the same files with the same bytes as one that nothing disturbed, hidden ones too.
+Arrow writes goes unannounced, between two that are. Replies that are kept in a cache and
+trajectories that are kept in a journal are announced here. After a kill and a second run the folder
+must hold the same files with the same bytes as one that nothing disturbed, hidden ones too, and no
+reply that was kept may have been asked for again.
 """
 
 from __future__ import annotations
@@ -26,11 +28,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluators.run.evaluation import Journal
+from safe_stepwise.engines.base import Completion
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
 from scripts import build_verified, build_verifier_steps, cli, evaluate_stepwise, regenerate
 
 ROOT = Path(__file__).parents[1]
-CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
+REPLY, TRAJECTORY = "reply", "trajectory"
+"""What is kept, though no file is opened for it."""
+CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate",
+           REPLY, TRAJECTORY}  # fmt: skip
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 MANIFEST = """
 version: v0.1.0
@@ -66,6 +75,7 @@ def steps(folder: Path, rows: int) -> list[str]:
 def evaluation(folder: Path, limit: int) -> list[str]:
     return [
         *("--questions", str(folder / "out"), "--method", "no_verification", "--method", "safe"),
+        *("--method", "sg_fsm2", "--method", "sg_fsm_safe"),
         *("--generator", "symbolic:error_rate=0.3,seed=1", "--verifier", "symbolic"),
         *("--judge", "symbolic", "--limit", str(limit), "--output", str(folder / "results")),
         *("--cache", str(folder / "cache" / "replies.sqlite")),
@@ -125,6 +135,7 @@ def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> i
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.argv = ["command", *arguments]
+        announce()
         watch()
         cli.run(main)
     except SystemExit as end:
@@ -132,6 +143,24 @@ def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> i
     except BaseException:
         traceback.print_exc()
         os._exit(70)
+
+
+def announce() -> None:
+    """Say beforehand what is kept; `AssertionError` for a reply that was kept before."""
+    put, add = ResponseCache.put, Journal.add
+
+    def puts(cache: ResponseCache, found: Sequence[tuple[str, Completion]]) -> None:
+        known = [cache.get(key) for key, _ in found]
+        assert not [said for said in known if said and said.finish == "stop"], "asked for again"
+        sys.audit(REPLY, os.fspath(cache.path))
+        put(cache, found)
+
+    def adds(journal: Journal, key: str, trajectory: Trajectory) -> None:
+        assert journal.get(key) is None, "answered again"
+        sys.audit(TRAJECTORY, os.fspath(journal._path))
+        add(journal, key, trajectory)
+
+    ResponseCache.put, Journal.add = puts, adds  # type: ignore[method-assign]
 
 
 def killing(folder: Path, at: int, told: Path = Path(os.devnull)) -> Callable[[], None]:

@@ -53,9 +53,11 @@ def questions(folder: Path, number: int = 3) -> Path:
     return file
 
 
-def evaluate(folder: Path, spec: str, *more: str, methods: Sequence[str] = PROMPTING) -> Any:
+def evaluate(
+    folder: Path, spec: str, *more: str, methods: Sequence[str] = PROMPTING, number: int = 3
+) -> Any:
     evaluate_stepwise.main(
-        [f"--questions={questions(folder)}", f"--output={folder / 'out'}",
+        [f"--questions={questions(folder, number)}", f"--output={folder / 'out'}",
          f"--cache={folder / 'replies.sqlite'}", *(f"--method={name}" for name in methods),
          f"--generator={spec}", f"--verifier={spec}", *more]
     )  # fmt: skip
