@@ -41,9 +41,11 @@ FAILURE_TEXT = (
 )
 EQUAL_COST_TEXT = (
     "A method that asks step by step beside a vote over samples (self-consistency) of the same "
-    "model, in tokens computed and written. Samples at equal cost: what to give --samples, by what "
+    "model that was shown and asked for the same (evidence too), in tokens computed and written, "
+    "over the questions that each answered. Samples at equal cost: what to give --samples, by what "
     "further samples cost in this run; where but one was drawn, by what is written in it. "
-    "Δ EM in percentage points over the vote."
+    "Δ EM in percentage points over the vote, on the questions of both; p is of this pair alone "
+    "(Holm's, over all pairs, stands in comparison.md)."
 )
 _PART_NAMES = {
     "supporting_facts": "facts",
