@@ -2,8 +2,8 @@
 
 A machine asks many times, so that it has to beat as many tokens of plain prompting. What a sample
 costs is measured: the first one computes the prompt, the further ones are mostly written, as the
-prefix cache holds what they have in common. All are means over the questions that a system answered: one that failed
-broke off amid its requests, and would make a method look cheaper than it is.
+prefix cache holds what they have in common. All are means over the questions that a system
+answered: one that failed broke off amid its requests, and would make a method look cheaper.
 """
 
 from collections.abc import Iterable, Sequence

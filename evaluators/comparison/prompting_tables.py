@@ -38,7 +38,7 @@ FAILURE_TEXT = (
     "the form was wrong, or nothing could be read; the answer is right though a gold passage was "
     "never cited. Unanswered: without an answer (withdrawn, or out of turns), though no find was "
     "wrong. Untold: wrong, and nothing was found or cited. Failed: requests were given up. All but "
-    "hallucinations add up to what EM counts as wrong. Finds are held against the gold sub-answers; "
+    "hallucinations add up to what EM counts as wrong. Finds are held against gold sub-answers; "
     "HotpotQA has none, so that there a find, or a citation, is wrong only if it stands in no gold "
     "passage: a wrong reading of the right one counts as lost in the middle."
 )
