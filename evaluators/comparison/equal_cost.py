@@ -2,7 +2,8 @@
 
 A machine asks many times, so that it has to beat as many tokens of plain prompting. What a sample
 costs is measured: the first one computes the prompt, the further ones are mostly written, as the
-prefix cache holds what they have in common.
+prefix cache holds what they have in common. All are means over the questions that a system
+answered: one that failed broke off amid its requests, and would make a method look cheaper.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from evaluators.comparison.systems import System
 from evaluators.comparison.tables import NOTHING, Table, p_text, percent
 from evaluators.outcomes import Outcome, asked_under
 from safe_stepwise.methods.asking import ANSWERING
-from safe_stepwise.records import Attempt
+from safe_stepwise.records import FAILED, Attempt
 
 VOTING = "samples"
 """The option of methods that vote."""
@@ -21,7 +22,7 @@ VOTING = "samples"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Tokens a question, computed and written: all, the first reply's, and each further one's."""
+    """Tokens an answered question, computed and written: all, the first reply's, each further's."""
 
     system: System
     whole: float
@@ -35,18 +36,22 @@ class Cost:
         return int(dict(self.system.options).get(VOTING, 0))
 
     def as_many_as(self, tokens: float) -> int:
-        """How many samples cost at most that, one at least.
+        """How many samples cost at most that; 0 where one costs more.
 
         >>> Cost(System("cot", (), ()), 900.0, 500.0, 100.0).as_many_as(1230)
         8
         """
-        return 1 + max(0, int((tokens - self.first) / self.further)) if self.further else 1
+        if tokens < self.first:
+            return 0
+        return 1 + int((tokens - self.first) / self.further) if self.further else 1
 
 
 def costs(outcomes: Iterable[Outcome]) -> list[Cost]:
-    """What each system costs, in the order in which they come."""
+    """What each system costs, in the order in which they come; one that answered nothing, none."""
     groups: dict[System, list[Sequence[Attempt]]] = {}
     for o in outcomes:
+        if o.trajectory.stop_reason == FAILED:
+            continue
         system = System.of(o.method, o.players, o.options, o.conditions)
         groups.setdefault(system, []).append(o.trajectory.attempts)
     return [_cost(system, found) for system, found in groups.items()]
@@ -71,30 +76,50 @@ def _tokens(attempt: Attempt) -> int:
 def equal_cost_table(comparison: Comparison, found: Sequence[Cost]) -> Table:
     """Each system that asks step by step beside the votes of the same who answers; no row without.
 
-    Δ is over the vote, in percentage points of exact match.
+    Δ is over the vote, in percentage points of exact match; its p is of this pair alone.
     """
-    header = (comparison.answering, "method", "tokens / question", "vote", "its tokens / question",
-              "share of the cost, %", "samples at equal cost", "Δ EM", "p")  # fmt: skip
+    header = (comparison.answering, "method", "tokens / answered question", "vote, or one reply",
+              "its tokens / answered question", "its cost in % of the method's",
+              "samples at equal cost", "Δ EM", "p, unadjusted")  # fmt: skip
     table: Table = [header]
     for one in found:
         if one.samples or one.first:
             continue
-        votes = [v for v in found if v.samples and _is_asked_alike(v.system, one.system)]
-        for vote in sorted(votes, key=lambda v: (v.system.method, v.samples)):
+        for vote in _votes_beside(one, found):
             share = percent(vote.whole / one.whole) if one.whole else NOTHING
             names = comparison.names
             table.append(
                 [one.system.answering, names[one.system], f"{one.whole:.1f}", names[vote.system],
-                 f"{vote.whole:.1f}", share, vote.as_many_as(one.whole),
+                 f"{vote.whole:.1f}", share, vote.as_many_as(one.whole) or "< 1",
                  *_gain(comparison, one.system, vote.system)]
             )  # fmt: skip
     return table
 
 
+def _votes_beside(one: Cost, found: Iterable[Cost]) -> list[Cost]:
+    """The votes asked as ``one`` was; a single reply, which is no vote, where there is no other.
+
+    Of a vote it is measured what further samples cost, so that the single reply has nothing to add.
+    """
+    alike = [vote for vote in found if vote.samples and _is_asked_alike(vote.system, one.system)]
+    several = {_kind(vote) for vote in alike if vote.samples > 1}
+    shown = [vote for vote in alike if vote.samples > 1 or _kind(vote) not in several]
+    return sorted(shown, key=lambda vote: (vote.system.method, vote.samples))
+
+
+def _kind(vote: Cost) -> tuple[object, ...]:
+    return vote.system.method, vote.system.players, vote.system.conditions
+
+
 def _is_asked_alike(one: System, other: System) -> bool:
-    """Whether the same model was asked, and shown the same."""
-    shown, others = (asked_under(dict(system.conditions)) for system in (one, other))
-    return one.answering == other.answering and shown == others
+    """Whether the same model was asked, shown the same, for the same."""
+    return _asked(one) == _asked(other)
+
+
+def _asked(system: System) -> tuple[object, ...]:
+    """Who answers, what it was shown, and whether it was to name facts and triples, too."""
+    shown = asked_under(dict(system.conditions))
+    return system.answering, shown, bool(dict(system.options).get("evidence"))
 
 
 def _gain(comparison: Comparison, system: System, vote: System) -> list[str]:

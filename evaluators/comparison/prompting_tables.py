@@ -12,8 +12,7 @@ from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System
 from evaluators.comparison.tables import NOTHING, Table, percent
 from evaluators.outcomes import Outcome, statistics_of
-from evaluators.prompting.measures import FAILURES
-from evaluators.prompting.summary import FORMS, PARTS, summary
+from evaluators.prompting.summary import FORMS, PARTS, REASONS, summary
 from safe_stepwise.methods.running import LoopStatistics
 
 ALL = "all"
@@ -34,16 +33,22 @@ SUPPORT_TEXT = (
     "R4C's the passages and triples that finds speak of."
 )
 FAILURE_TEXT = (
-    "SG-FSM's four kinds (section 2), one a question at most: the answer is wrong and so was a "
-    "find on the way; all that was found is right, yet the answer is wrong; only the form was "
-    "wrong, or nothing could be read; the answer is right though a gold passage was never cited. "
-    "Untold: wrong, by a method that says nothing of its way."
+    "SG-FSM's four kinds (section 2), one a question at most: a find on the way was wrong, and so "
+    "is the answer, or there is none; all that was found is right, yet the answer is wrong; only "
+    "the form was wrong, or nothing could be read; the answer is right though a gold passage was "
+    "never cited. Unanswered: without an answer (withdrawn, or out of turns), though no find was "
+    "wrong. Untold: wrong, and nothing was found or cited. Failed: requests were given up. All but "
+    "hallucinations add up to what EM counts as wrong. Finds are held against gold sub-answers; "
+    "HotpotQA has none, so that there a find, or a citation, is wrong only if it stands in no gold "
+    "passage: a wrong reading of the right one counts as lost in the middle."
 )
 EQUAL_COST_TEXT = (
     "A method that asks step by step beside a vote over samples (self-consistency) of the same "
-    "model, in tokens computed and written. Samples at equal cost: what to give --samples, by what "
+    "model that was shown and asked for the same (evidence too), in tokens computed and written, "
+    "over the questions that each answered. Samples at equal cost: what to give --samples, by what "
     "further samples cost in this run; where but one was drawn, by what is written in it. "
-    "Δ EM in percentage points over the vote."
+    "Δ EM in percentage points over the vote, on the questions of both; p is of this pair alone "
+    "(Holm's, over all pairs, stands in comparison.md)."
 )
 _PART_NAMES = {
     "supporting_facts": "facts",
@@ -164,7 +169,7 @@ def _cells(found: Mapping[str, Any] | None) -> list[tuple[str, float | None]]:
     wanted = ("recall", "precision", "passage_recall")
     cells += [(f"sub_answer_{name}", _at(known, "sub_answers", name)) for name in wanted]
     cells += [(f"derivation_{n}", _at(known, "derivations", n)) for n in ("passages", "triples")]
-    cells += [(f"failure_{name}", _at(known, "failures", name, "rate")) for name in FAILURES]
+    cells += [(f"failure_{name}", _at(known, "failures", name, "rate")) for name in REASONS]
     return cells
 
 
@@ -199,13 +204,14 @@ def support_table(comparison: Comparison, found: Sequence[Measured]) -> Table:
 
 
 def failure_table(comparison: Comparison, found: Sequence[Measured]) -> Table:
-    """SG-FSM's kinds of failure: questions, and in brackets their share."""
+    """SG-FSM's kinds of failure and ours: questions, and in brackets their share."""
     header = (comparison.answering, "method", "benchmark", "questions", "error propagation",
-              "lost in the middle", "format mismatch", "hallucination", "untold")  # fmt: skip
+              "lost in the middle", "format mismatch", "hallucination", "unanswered", "untold",
+              "failed")  # fmt: skip
     table: Table = [header]
     for one in _prompting(found):
         known = (one.prompting or {})["failures"]
-        cells = [f"{known[n]['questions']} ({percent(known[n]['rate'])}%)" for n in FAILURES]
+        cells = [f"{known[n]['questions']} ({percent(known[n]['rate'])}%)" for n in REASONS]
         table.append([*_named(comparison, one), one.questions, *cells])
     return table
 

@@ -31,7 +31,7 @@ from safe_stepwise.metric.evidence import (
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
-Failure = Literal["propagation", "lost", "format", "hallucination", "untold"]
+Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 _BY_PASSAGE = ("musique", CUSTOM)
 """Whose support is passages, not sentences."""
@@ -151,13 +151,15 @@ def _spoken(question: Question, trajectory: Trajectory, told: Said) -> dict[str,
 
 
 def failure(question: Question, trajectory: Trajectory, told: Said) -> Failure | Literal[""]:
-    """SG-FSM's four reasons (section 2) as rules; each question has one at most.
+    """SG-FSM's four reasons (section 2) as rules, and two of ours; a question has one at most.
 
     ``hallucination``: the answer is right, and a gold passage is none of those that were cited.
-    Of wrong answers: ``format``, if salvaging makes them right, or nothing could be read at all;
+    Of all others: ``format``, if salvaging makes the answer right, or nothing could be read at all;
     ``propagation``, if something was found on the way that is no gold sub-answer, or, where none
-    are known, stands in no gold passage; ``lost``, if all that was found is right; ``untold`` where
-    a method says nothing of its way. None for a right answer else, and none for one that failed.
+    are known (HotpotQA's), stands in no gold passage; ``unanswered``, if none of that holds and
+    there is no answer; ``lost``, if something was found, all of it right, and the answer is wrong;
+    ``untold``, if nothing was: where it went wrong nobody said. What only cites passages (with
+    evidence) found them. None for a right answer else, and none for one that failed.
     """
     if trajectory.stop_reason == FAILED:
         return ""
@@ -166,9 +168,11 @@ def failure(question: Question, trajectory: Trajectory, told: Said) -> Failure |
         return "hallucination" if told.passages is not None and gold - told.passages else ""
     if exact_match(told.salvaged, question.accepted) or _is_unread(trajectory, told):
         return "format"
-    if told.passages is None:
-        return "untold"
-    return "propagation" if _went_wrong(question, told) else "lost"
+    if _went_wrong(question, told):
+        return "propagation"
+    if not (told.answer or told.salvaged):
+        return "unanswered"
+    return "lost" if told.passages else "untold"
 
 
 def _is_unread(trajectory: Trajectory, told: Said) -> bool:

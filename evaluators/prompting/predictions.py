@@ -1,20 +1,26 @@
 """Predictions in the form that each benchmark's official scorer reads, and the gold rows beside.
 
-``predictions/METHOD/`` holds a file a benchmark, of strict answers (one that could not be read is
+``predictions/SYSTEM/`` holds a file a benchmark, of strict answers (one that could not be read is
 empty), ``predictions/gold/`` the same questions as they were asked, in the benchmark's own shape:
 of a sample passages were left out and moved, so that a file of the whole does not fit it.
+``predictions/systems.json`` says which folder is which system. What a method does not name (SAFE
+no facts and no triples) is empty.
 
 ==================  =====================================================================
 HotpotQA            ``{"answer": {id: answer}, "sp": {id: [[title, sentence], ...]}}``
 2WikiMultihopQA     the same with ``"evidence": {id: [[subject, relation, object], ...]}``
 MuSiQue             a line a question: ``id, predicted_answer, predicted_support_idxs`` (the
-                    passages' place, from 0), ``predicted_answerable``
+                    passages' place, from 0; retrieved ones come behind the question's own),
+                    ``predicted_answerable``
 ==================  =====================================================================
 
 Benchmarks of our own and of others have HotpotQA's form, with evidence where they annotate it.
+Other wordings of their answers stand in ``gold/BENCHMARK_id_aliases.json``, a line a question as
+2WikiMultihopQA's scorer (v1.1) has them; HotpotQA's knows none.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,27 +36,39 @@ from safe_stepwise.store.files import (
     write_lines,
 )
 
-FOLDER, GOLD = "predictions", "gold"
+FOLDER, GOLD, INDEX = "predictions", "gold", "systems.json"
+_LONGEST = 80
+"""Characters of a folder's name."""
 _LINES = "musique"
 """Whose form is a line a question."""
 Asked = Sequence[tuple[Question, Outcome]]
 
 
-def write(runs: Mapping[str, Asked], scoring: Mapping[str, str], folder: Path) -> None:
+def write(
+    runs: Mapping[str, Asked],
+    scoring: Mapping[str, str],
+    folder: Path,
+    systems: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Write ``folder``/NAME/ for each system of ``runs``, all asked the same, and ``folder``/gold/.
 
-    ``scoring`` names the benchmark whose form another one has, where that is not its own. What was
-    in ``folder`` before is removed.
+    ``scoring`` names the benchmark whose form another one has, where that is not its own;
+    ``systems`` say what each folder is of. What was in ``folder`` before is removed.
     """
     remove_folder(folder)
     with whole_folder(folder) as half:
+        _write_json(half / INDEX, systems)
         for name, asked in runs.items():
             for benchmark, part in _by_benchmark(asked).items():
                 form = scoring.get(benchmark, benchmark)
                 _write(half / name, benchmark, form, predictions(part, form))
         for benchmark, part in _by_benchmark(next(iter(runs.values()))).items():
             form = scoring.get(benchmark, benchmark)
-            _write(half / GOLD, benchmark, form, gold([question for question, _ in part], form))
+            questions = [question for question, _ in part]
+            _write(half / GOLD, benchmark, form, gold(questions, form))
+            others = [question for question in questions if question.aliases]
+            if others and form != _LINES:
+                write_lines(half / GOLD / f"{benchmark}_id_aliases.json", map(_aliases, others))
 
 
 def predictions(asked: Asked, form: str) -> Any:
@@ -73,26 +91,26 @@ def gold(questions: Iterable[Question], form: str) -> list[dict[str, Any]]:
 
 
 def folders(names: Sequence[str]) -> list[str]:
-    """A folder's name for each system, of methods that come more than once with a number.
+    """A folder for each system by its name, of those that come more than once with a number.
 
-    >>> folders(["cot", "direct", "cot"])
-    ['cot-1', 'direct', 'cot-2']
+    >>> folders(["cot samples=1", "direct", "cot samples=5", "safe", "safe"])
+    ['cot-samples=1', 'direct', 'cot-samples=5', 'safe-1', 'safe-2']
     """
+    plain = [re.sub(r"[^\w=.]+", "-", name)[:_LONGEST].strip("-.") for name in names]
     seen: dict[str, int] = {}
     found = []
-    for name in names:
+    for name in plain:
         seen[name] = seen.get(name, 0) + 1
-        found.append(f"{name}-{seen[name]}" if names.count(name) > 1 else name)
+        found.append(f"{name}-{seen[name]}" if plain.count(name) > 1 else name)
     return found
 
 
 def _row(question: Question, told: Said) -> dict[str, Any]:
     cited = told.passages if told.answer else ()
-    own = [page - 1 for page in sorted(cited or ()) if page <= len(question.passages)]
     return {
         "id": question.id,
         "predicted_answer": told.answer,
-        "predicted_support_idxs": own,
+        "predicted_support_idxs": [page - 1 for page in sorted(cited or ())],
         "predicted_answerable": True,
     }
 
@@ -102,12 +120,16 @@ def _hotpotqa(question: Question) -> dict[str, Any]:
         "_id": question.id,
         "question": question.question,
         "answer": question.answer,
-        "answer_id": "",
+        "answer_id": question.id if question.aliases else "",
         "supporting_facts": [[fact.title, fact.sentence] for fact in question.supporting_facts],
         "evidences": [[t.head, t.relation, t.tail] for t in question.evidence],
         "evidences_id": [],
         "context": [[page.title, list(page.sentences)] for page in question.passages],
     }
+
+
+def _aliases(question: Question) -> str:
+    return canonical_json({"Q_id": question.id, "aliases": question.aliases, "demonyms": []})
 
 
 def _musique(question: Question) -> dict[str, Any]:
@@ -137,5 +159,9 @@ def _write(folder: Path, benchmark: str, form: str, content: Any) -> None:
     if form == _LINES:
         write_lines(folder / f"{benchmark}.jsonl", map(canonical_json, content))
         return
+    _write_json(folder / f"{benchmark}.json", content)
+
+
+def _write_json(file: Path, content: Any) -> None:
     text = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True)
-    write_atomically(folder / f"{benchmark}.json", f"{text}\n".encode("utf-8", "backslashreplace"))
+    write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))

@@ -6,10 +6,13 @@ from typing import Any
 
 from evaluators.outcomes import Outcome
 from evaluators.prompting.measures import FAILURES
+from safe_stepwise.records import FAILED
 
 FORMS = ("first", "revised", "salvaged", "never")
 """How a reply could be read: at first try, after revision, by salvaging alone, not at all."""
 PARTS = ("supporting_facts", "supporting_passages", "evidence", "joint")
+REASONS = (*FAILURES, FAILED)
+"""Why questions are wrong, or right for the wrong reason; the last: no request was answered."""
 _SCORES = ("exact_match", "f1", "precision", "recall")
 
 
@@ -17,7 +20,8 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     """The measures of one system's outcomes as one object; None where none has any.
 
     Shares and scores are 0-1, means over the questions that have them. ``failures`` are shares of
-    all questions; a question has one at most.
+    all questions; a question has one at most, or its requests ``failed``. All but hallucinations,
+    whose answers are right, are wrong by exact match, and the wrong ones are these.
     """
     found = [outcome.measures for outcome in outcomes if outcome.measures]
     if not found:
@@ -26,6 +30,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     strict = {name: sum(getattr(o, name) for o in outcomes if o.measures) / size
               for name in ("exact_match", "f1")}  # fmt: skip
     failures = Counter(one["failure"] for one in found if "failure" in one)
+    failures[FAILED] = sum(o.trajectory.stop_reason == FAILED for o in outcomes if o.measures)
     return {
         "questions": size,
         "strict": strict,
@@ -37,7 +42,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
             [one["derivations"] for one in found if "derivations" in one], ("passages", "triples")
         ),
         "failures": {name: {"questions": failures[name], "rate": failures[name] / size}
-                     for name in FAILURES},
+                     for name in REASONS},
     }  # fmt: skip
 
 

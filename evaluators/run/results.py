@@ -7,7 +7,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.scores import METRICS
-from evaluators.comparison.systems import values_by_name
+from evaluators.comparison.systems import System, differing, values_by_name
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord, asked_under, statistics_of
 from evaluators.prompting import predictions
@@ -39,10 +39,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     )
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
-    folders = predictions.folders([run.setting.method.name for run in runs])
-    asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
-    exported = dict(zip(folders, asked_of, strict=True))
-    predictions.write(exported, plan.scoring, plan.output / predictions.FOLDER)
+    folders = _export(plan, runs)
     roles = roles_of(outcomes)
     agreements = [judging.count(run.verdicts).agreement for run in runs]
     return {
@@ -58,6 +55,25 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
             for run, found, folder in zip(runs, agreements, folders, strict=True)
         ],
     }
+
+
+def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
+    """Write the predictions; returns each run's folder, by its method and what sets it apart."""
+    systems = [
+        System.of(o.method, o.players, o.options, o.conditions)
+        for o in (run.outcomes[0] for run in runs)
+    ]
+    alike = [[other for other in systems if other.method == s.method] for s in systems]
+    told = [f"{s.method} {s.told(differing(of))}" for s, of in zip(systems, alike, strict=True)]
+    folders = predictions.folders(told)
+    asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
+    predictions.write(
+        dict(zip(folders, asked_of, strict=True)),
+        plan.scoring,
+        plan.output / predictions.FOLDER,
+        {folder: system.as_json() for folder, system in zip(folders, systems, strict=True)},
+    )
+    return folders
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:

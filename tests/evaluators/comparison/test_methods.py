@@ -181,14 +181,52 @@ def test_how_many_samples_a_machine_costs() -> None:
     # 600 + 5 · 120 = 1,200 ≤ 1,250; of the one that drew once 600 + 6 · 100.
     assert voting.as_many_as(1250) == 6
     assert single.as_many_as(1250) == 7
-    assert single.as_many_as(10) == 1
+    assert (single.as_many_as(600), single.as_many_as(599)) == (1, 0)
     assert Cost(voting.system, 0, 0, 0).as_many_as(9) == 1
-    rows = part(report(found), "At equal cost")
-    assert [row[3:5] + row[5:7] for row in rows[1:]] == [
-        ["CoT, samples=1", "600.0", "48.0", "7"],
-        ["CoT, samples=3", "840.0", "67.2", "6"],
-    ]
-    assert [row[7] for row in rows[1:]] == ["+0.0", "+0.0"]
+    header, *rows = part(report(found), "At equal cost")
+    assert header[-1] == "p, unadjusted"
+    # The single reply has no row of its own beside a vote that tells what samples cost.
+    assert [row[3:8] for row in rows] == [["CoT, samples=3", "840.0", "67.2", "6", "+0.0"]]
+    alone = part(report(found[1:]), "At equal cost")[1:]
+    assert [row[3:8] for row in alone] == [["CoT", "600.0", "48.0", "7", "+0.0"]]
+    cheap = priced(machine, *[Usage(30, 0, 5)] * len(machine.trajectory.attempts))
+    assert part(report([once, cheap]), "At equal cost")[1][6] == "\\< 1"
+
+
+def test_questions_that_failed_make_nothing_cheaper() -> None:
+    """The columns of the table are enough to compute its samples by hand."""
+    first, further = Usage(500, 0, 100), Usage(500, 480, 100)
+    found = []
+    for n in range(4):
+        asked = question("musique", f"q{n}")
+        vote = priced(
+            outcome_of("cot", Script(cot=[RIGHT]), asked, samples=3), first, further, further
+        )
+        machine = outcome_of("sg_fsm1", Script(), asked)
+        machine = priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts))
+        found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]
+    voting, stepwise = costs(found)
+    assert (voting.whole, voting.first, voting.further, stepwise.whole) == (840, 600, 120, 1250)
+    assert part(report(found), "At equal cost")[1][6] == "6"
+    assert costs(found[6:]) == []
+
+
+def broken(found: Outcome) -> Outcome:
+    """The same, as if the last request had failed for good."""
+    attempts = found.trajectory.attempts[:1]
+    failed = replace(found.trajectory, attempts=attempts, answer="", stop_reason="failed")
+    return replace(found, trajectory=failed, exact_match=0.0, f1=0.0)
+
+
+def test_a_vote_that_was_asked_for_evidence_too_is_no_comparison_of_cost() -> None:
+    facts = {"supporting_facts": [[2, 0]], "evidences": [["a", "b", "c"]]}
+    script = Script(cot=[json.dumps({**json.loads(RIGHT), **facts})])
+    found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", script, evidence=True)]
+    assert "At equal cost" not in report(found).files["methods.md"].decode()
+    cited = [find(1, "Ors Velt", sentences=[1], evidence=["a", "b", "c"]),
+             find(2, "Oru", sentences=[0], evidence=["a", "b", "c"])]  # fmt: skip
+    alike = [outcome_of("sg_fsm1", Script(search=cited), evidence=True), found[1]]
+    assert len(part(report(alike), "At equal cost")) == 2
 
 
 def test_a_vote_that_was_shown_other_passages_is_no_comparison_of_cost() -> None:

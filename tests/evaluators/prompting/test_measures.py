@@ -141,7 +141,7 @@ def test_react_says_it_when_it_finishes() -> None:
     assert one.measures["joint"]["f1"] == 1
     lost = outcome_of("react", Script(react=["Action: Search[Kel]"]), evidence=True, max_steps=2)
     assert lost.trajectory.stop_reason == "unfinished"
-    assert lost.measures["failure"] == "lost"
+    assert lost.measures["failure"] == "unanswered"
     unread = outcome_of("react", Script(react=["Well."]), evidence=True, max_steps=2)
     assert unread.measures["failure"] == "format"
 
@@ -151,7 +151,8 @@ def test_what_is_withdrawn_rests_on_nothing() -> None:
     one = outcome_of("sg_fsm1", endless, evidence=True)
     assert one.trajectory.stop_reason == "withdrawn"
     assert one.measures["supporting_facts"]["recall"] == 0
-    assert one.measures["failure"] == "lost"
+    # Six finds, all right; but no answer went lost on the way from them: there is none.
+    assert one.measures["failure"] == "unanswered"
     assert said(one.trajectory, True).facts == ()
     assert len(said(one.trajectory, True).found) == 6
 
@@ -237,12 +238,16 @@ def test_derivations_count_as_far_as_finds_speak_of_them() -> None:
         # All finds are right, and the Terminator says something else; or stops after the first.
         ({"decompose": [compound()], "terminate": [go_on(), stop("Ors Velt")]}, "lost"),
         ({"decompose": [compound()], "terminate": [stop(None)]}, "lost"),
+        # No answer: with a wrong find, with right ones alone.
+        ({"search": [find(3, "Kel")], "decompose": [compound()], "terminate": [go_on()]},
+         "propagation"),
+        ({"decompose": [compound()], "terminate": [go_on()]}, "unanswered"),
         # The answer is right, and its passage is not.
         ({"search": [find(), find(3, "Oru")]}, "hallucination"),
         ({"decompose": [BAD], "revise": [BAD]}, "format"),
     ],
 )  # fmt: skip
-def test_the_four_kinds_of_failure(script: dict[str, Any], kind: str | None) -> None:
+def test_the_kinds_of_failure(script: dict[str, Any], kind: str | None) -> None:
     for benchmark in ("2wikimultihopqa", "musique", "hotpotqa"):
         one = outcome_of("sg_fsm1", Script(**script), question(benchmark))
         assert one.measures.get("failure") == kind, benchmark
@@ -252,10 +257,28 @@ def test_the_four_kinds_of_failure(script: dict[str, Any], kind: str | None) -> 
         assert counted == {name: int(name == kind) for name in FAILURES}
 
 
-def test_a_request_that_failed_is_no_kind_of_failure() -> None:
+def test_a_wrong_answer_without_a_find_is_untold() -> None:
+    cites_none = RIGHT | {"answer": "Kel", "supporting_facts": [], "evidences": []}
+    one = outcome_of("direct", Script(direct=[json.dumps(cites_none)]), evidence=True)
+    assert one.measures["failure"] == "untold"
+    cites = outcome_of(
+        "direct", Script(direct=[json.dumps(RIGHT | FACTS | {"answer": "Kel"})]), evidence=True
+    )
+    assert cites.measures["failure"] == "lost"
+
+
+def test_a_request_that_failed_is_no_kind_of_failure_and_all_shares_add_up() -> None:
     one = outcome_of("sg_fsm1", Script(search=[EngineError("down")]))
     assert one.trajectory.stop_reason == "failed"
     assert "failure" not in one.measures
+    endless = Script(decompose=[compound()], terminate=[go_on()])
+    guessed = Script(search=[find(), find(3, "Oru")])
+    found = summary([one, *(outcome_of("sg_fsm1", s) for s in (endless, guessed, Script()))])
+    assert found
+    shares = {name: part["rate"] for name, part in found["failures"].items() if part["rate"]}
+    assert shares == {"failed": 0.25, "unanswered": 0.25, "hallucination": 0.25}
+    wrong = sum(shares.values()) - shares["hallucination"]
+    assert wrong == 1 - found["strict"]["exact_match"]
 
 
 def test_a_summary_repairs_what_was_found_wrong() -> None:

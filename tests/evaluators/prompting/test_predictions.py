@@ -6,12 +6,19 @@ import json
 import re
 import string
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evaluators.prompting import predictions
+from evaluators.prompting.measures import measures
+from safe_stepwise.methods.prompting import Prompting
 from scripts import evaluate_stepwise
+from tests.makers.prompting import OTHER as PAGE
+from tests.makers.prompting import outcome_of, question
+from tests.safe_stepwise.methods.machines import Script
 
 FILM = ("Dune Rain", ["It is a film.", " Dune Rain was directed by Ors Velt."])
 MAN = ("Ors Velt", ["Ors Velt was born in Oru."])
@@ -129,10 +136,15 @@ def official(benchmark: str, folder: Path, name: str) -> dict[str, float]:
         return official_musique(folder, name)
     said = json.loads((folder / name / f"{benchmark}.json").read_text())
     rows = json.loads((folder / "gold" / f"{benchmark}.json").read_text())
+    file = folder / "gold" / f"{benchmark}_id_aliases.json"
+    lines = file.read_text().splitlines() if file.exists() else []
+    aliases = {one["Q_id"]: one["aliases"] + one["demonyms"] for one in map(json.loads, lines)}
     sums: Counter[str] = Counter()
     for row in rows:
         key = row["_id"]
-        parts = {"": tokens(said["answer"][key], row["answer"], True)}
+        golds = [row["answer"], *aliases.get(row["answer_id"], [])]
+        each = [tokens(said["answer"][key], gold, True) for gold in golds]
+        parts = {"": tuple(map(max, zip(*each, strict=True)))}
         facts = {(t, n) for t, n in said["sp"][key]}
         parts["sp_"] = sets(facts, {(t, n) for t, n in row["supporting_facts"]})
         if "evidence" in said:
@@ -194,6 +206,57 @@ def check_official(benchmark: str, output: Path) -> list[dict[str, float]]:
                 assert scored[f"{prefix}f1"] == pytest.approx(part["f1"])
             assert ("evi_f1" in scored) == (benchmark == "2wikimultihopqa")
     return printed
+
+
+def test_other_wordings_of_an_answer_count_for_the_official_scorer_too(tmp_path: Path) -> None:
+    asked = question(aliases=("Oru town",))
+    reply = json.dumps({"answer": "Oru town", "explain": "So."})
+    one = outcome_of("direct", Script(direct=[reply]), asked)
+    assert one.exact_match == 1
+    predictions.write({"direct": [(asked, one)]}, {}, tmp_path / "p", {})
+    assert official("2wikimultihopqa", tmp_path / "p", "direct")["em"] == 1
+    plain = question()
+    predictions.write({"direct": [(plain, one)]}, {}, tmp_path / "p", {})
+    assert official("2wikimultihopqa", tmp_path / "p", "direct")["em"] == 0
+
+
+def test_a_passage_that_was_retrieved_costs_as_much_as_any_other(tmp_path: Path) -> None:
+    asked = question("musique")
+    trajectory = outcome_of("sg_fsm1", Script(), asked).trajectory
+    last = max(n for n, a in enumerate(trajectory.attempts) if a.state == "q2")
+    attempts = list(trajectory.attempts)
+    read = attempts[last].read
+    cited = {**read, "value": {**read["value"], "passage": 4}}
+    attempts[last] = replace(attempts[last], read=cited)
+    attempts[0] = replace(attempts[0], retrieved=(PAGE,))
+    brought = replace(trajectory, attempts=tuple(attempts))
+    one = replace(outcome_of("sg_fsm1", Script(), asked), trajectory=brought)
+    predictions.write({"sg_fsm1": [(asked, one)]}, {}, tmp_path / "p", {})
+    ours = measures(asked, brought, Prompting(), "musique")["supporting_passages"]
+    assert ours["precision"] == 1 / 2
+    assert official_musique(tmp_path / "p", "sg_fsm1")["support_f1"] == ours["f1"]
+
+
+def test_a_folder_says_which_system_it_is_of(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(musique("a")) + "\n", encoding="utf-8")
+    (tmp_path / "script.json").write_text(json.dumps(SCRIPT), encoding="utf-8")
+    evaluate_stepwise.main(
+        [f"--questions={tmp_path / 'rows.jsonl'}", "--benchmark=musique", "--passages=all",
+         "--method=direct", "--method=cot", "--samples=1,5",
+         f"--generator=mock:{tmp_path / 'script.json'}", f"--output={tmp_path / 'out'}",
+         f"--cache={tmp_path / 'cache.sqlite'}"]
+    )  # fmt: skip
+    folder = tmp_path / "out" / "predictions"
+    names = {"direct", "cot-samples=1", "cot-samples=5"}
+    assert {f.name for f in folder.iterdir()} == names | {"gold", "systems.json"}
+    index = json.loads((folder / "systems.json").read_text())
+    assert index.keys() == names
+    assert index["cot-samples=5"]["options"]["samples"] == 5
+    assert index["direct"]["players"].keys() == {"generator"}
+    runs = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+    for one in runs:
+        of = index[one["predictions"].removeprefix("predictions/")]
+        assert of == {name: one[name] for name in of}
 
 
 def test_the_scores_are_neither_all_right_nor_all_wrong(run: Any) -> None:
