@@ -18,7 +18,7 @@ from safe_stepwise.methods.running import LoopStatistics
 ALL = "all"
 """All questions of all benchmarks alike."""
 METHODS_TEXT = (
-    "Percentages. Computed are the prompt tokens that no prefix cache held, written those of the "
+    "Computed are the prompt tokens that no prefix cache held, written those of the "
     "completions; right answers are the judge's where there is one, else exact matches."
 )
 FORM_TEXT = (

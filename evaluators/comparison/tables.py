@@ -31,6 +31,10 @@ Table = list[Sequence[object]]
 """The first row is the header."""
 
 
+_NUMBER = re.compile(r"–$|[-+<±]?\s?\d[\d,.]*(?![^\W\d_])")
+"""A number, perhaps with more behind it, but no name that begins with one (2wikimultihopqa)."""
+
+
 def markdown(table: Table) -> str:
     """A table as Markdown; what looks like a number stands to the right.
 
@@ -38,10 +42,12 @@ def markdown(table: Table) -> str:
     | model | EM |
     | --- | ---: |
     | a\\|b | 70.6 |
+    >>> print(markdown([("benchmark", "of"), ("2wiki", "3 (5.0%)")]).splitlines()[1])
+    | --- | ---: |
     """
     header, *rows = table
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    right = [bool(c) and all(re.match(r"[-+<]?\d|–", str(v)) for v in c) for c in columns]
+    right = [bool(c) and all(_NUMBER.match(str(v)) for v in c) for c in columns]
     rule = ["---:" if to_right else "---" for to_right in right]
     lines = [[escaped(c) for c in header], rule, *([escaped(c) for c in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

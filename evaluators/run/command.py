@@ -112,6 +112,9 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
 
 
+_YES_NO = {"True": "yes", "False": "no"}
+
+
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """The table of scores.
 
@@ -135,7 +138,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *("yes" if known.get(name) is True else known.get(name, "-") for name in told),
+                *(_YES_NO.get(str(known.get(name)), known.get(name, "-")) for name in told),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
                 whole["failed"],
