@@ -51,7 +51,7 @@ def test_symbolic_settings() -> None:
         ("openai:x@api.example.org/v1/", "lacks http://"),
         ("symbolic:error_rate=2", "error_rate has to be from 0 to 1"),
         ("symbolic:error_rate=nan", "error_rate has to be from 0 to 1"),
-        ("symbolic:error_rate=x", "error_rate is no number"),
+        ("symbolic:error_rate=x", "error_rate has to be a number;"),
         ("symbolic:eror_rate=0.1", "no setting 'eror_rate'; write symbolic:error_rate=0.1"),
         ("mock:no/such/file.json", "no/such/file.json"),
     ],
