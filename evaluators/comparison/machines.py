@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
@@ -20,6 +21,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _APART, _WIDE, _HIGH, _RISE = 92, 74, 38, 17
 """Pixels between states, of a state's box, and that an edge rises for each state it passes."""
 _TAKEN, _UNTAKEN = "#2b5c8a", "#b5b5b5"
+_LEGEND = (
+    "Numbers: how often an edge was taken. Width: its share of the moves from its state. "
+    "Dashed: never taken."
+)
+_FOOT = 30
+"""Pixels for the legend."""
 _HALO: dict[str, Any] = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
 """So that a count can be read where edges cross it."""
 
@@ -94,12 +101,14 @@ def transition_csv(comparison: Comparison) -> Table:
 def machines_svg(machines: Sequence[Drawn]) -> bytes:
     """The machines one below the other, as SVG without scripts, styles or links.
 
-    States stand in a line; an edge onwards goes above it, an edge back below, with its count; the
-    wider, the more often it was taken. One that was never taken is dashed.
+    States stand in a line; an edge onwards goes above it, an edge back below, with its count; its
+    width is the share of the moves from its state. One that was never taken is dashed.
     """
     panels = [(machine, _reach(machine)) for machine in machines]
-    width = max(len(machine.states) for machine in machines) * _APART + 20
-    height = sum(above + below for _, (above, below) in panels)
+    states = max(len(machine.states) for machine in machines) * _APART
+    texts = [_wide(_headed(machine), 14) for machine in machines]
+    width = max(states, _wide(_LEGEND, 11), *texts) + 20
+    height = sum(above + below for _, (above, below) in panels) + _FOOT
     root = ElementTree.Element(
         "svg",
         xmlns="http://www.w3.org/2000/svg",
@@ -116,9 +125,19 @@ def machines_svg(machines: Sequence[Drawn]) -> bytes:
     for machine, (above, below) in panels:
         _panel(root, machine, top, top + above)
         top += above + below
+    _text(root, "text", _LEGEND, x=10, y=top + _FOOT - 10, size=11)
     ElementTree.indent(root, " ")
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f"{text}\n".encode()
+
+
+def _headed(machine: Drawn) -> str:
+    return f"{machine.title} ({machine.moves:,} moves)"
+
+
+def _wide(text: str, size: int) -> int:
+    """Pixels that a text takes at most, or nearly so: two thirds of its size a letter, or all."""
+    return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
 
 
 def _edge(text: str) -> tuple[str, str]:
@@ -135,8 +154,7 @@ def _reach(machine: Drawn) -> tuple[int, int]:
 
 
 def _panel(root: ElementTree.Element, machine: Drawn, top: int, line: int) -> None:
-    moves = f"{machine.moves:,} moves"
-    _text(root, "text", f"{machine.title} ({moves})", x=10, y=top + 22, size=14, weight="bold")
+    _text(root, "text", _headed(machine), x=10, y=top + 22, size=14, weight="bold")
     order = sorted(machine.edges.items(), key=lambda item: item[1])
     labels = [_draw_edge(root, machine, edge, count, line) for edge, count in order]
     for place, state in enumerate(machine.states):
