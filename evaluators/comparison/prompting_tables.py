@@ -19,8 +19,8 @@ ALL = "all"
 """All questions of all benchmarks alike."""
 METHODS_TEXT = (
     "Percentages. Computed are the prompt tokens that no prefix cache held, written those of the "
-    "completions; right answers are the judge's where there is one, else exact matches. What it left "
-    "unscored is no right answer where tokens are counted."
+    "completions; right answers are the judge's where there is one, else exact matches. What it "
+    "left unscored is no right answer where tokens are counted."
 )
 FORM_TEXT = (
     "A reply and its revisions count once. EM and F1 are strict: what could not be read is wrong; "
@@ -32,8 +32,8 @@ SUPPORT_TEXT = (
     "recalls (answer and facts; of 2Wiki also triples). HotpotQA has no gold triples; of MuSiQue "
     "passages are scored. Sub-answers are MuSiQue's decomposition and the ends of 2Wiki's triples, "
     "R4C's the passages and triples that finds speak of. Sub-answers and passages read are pooled "
-    "over the hops of all questions; all else is a mean over the questions that have it, R4C's over "
-    "those with a derivation, whose number stands beside."
+    "over the hops of all questions; all else is a mean over the questions that have it, R4C's "
+    "over those with a derivation, whose number stands beside."
 )
 FAILURE_TEXT = (
     "SG-FSM's four kinds (section 2), one a question at most: a find on the way was wrong, and so "
