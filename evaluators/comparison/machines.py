@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
@@ -19,13 +20,13 @@ ARROW = " → "
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _APART, _WIDE, _HIGH, _RISE = 92, 74, 38, 17
 """Pixels between states, of a state's box, and that an edge rises for each state it passes."""
-_LETTER, _LEGEND = 9, 30
-"""Pixels of a letter of a title, at most, and below the last machine."""
-LEGEND = (
-    "Onwards above, back below, with counts; the wider, the larger the share of the moves from "
-    "that state; dashed: never taken. Rounded states are ends."
-)
 _TAKEN, _UNTAKEN = "#2b5c8a", "#b5b5b5"
+_LEGEND = (
+    "Numbers: how often an edge was taken. Width: its share of the moves from its state. "
+    "Dashed: never taken."
+)
+_FOOT = 30
+"""Pixels for the legend."""
 _HALO: dict[str, Any] = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
 """So that a count can be read where edges cross it."""
 
@@ -100,14 +101,14 @@ def transition_csv(comparison: Comparison) -> Table:
 def machines_svg(machines: Sequence[Drawn]) -> bytes:
     """The machines one below the other, as SVG without scripts, styles or links.
 
-    States stand in a line; an edge onwards goes above it, an edge back below, with its count; the
-    wider, the larger its share of the moves from its state. One that was never taken is dashed; the
-    last line says all this.
+    States stand in a line; an edge onwards goes above it, an edge back below, with its count; its
+    width is the share of the moves from its state. One that was never taken is dashed.
     """
     panels = [(machine, _reach(machine)) for machine in machines]
-    titles = max(len(_titled(machine)) for machine in machines) * _LETTER
-    width = 20 + max(titles, max(len(machine.states) for machine in machines) * _APART)
-    height = sum(above + below for _, (above, below) in panels) + _LEGEND
+    states = max(len(machine.states) for machine in machines) * _APART
+    texts = [_wide(_headed(machine), 14) for machine in machines]
+    width = max(states, _wide(_LEGEND, 11), *texts) + 20
+    height = sum(above + below for _, (above, below) in panels) + _FOOT
     root = ElementTree.Element(
         "svg",
         xmlns="http://www.w3.org/2000/svg",
@@ -124,10 +125,19 @@ def machines_svg(machines: Sequence[Drawn]) -> bytes:
     for machine, (above, below) in panels:
         _panel(root, machine, top, top + above)
         top += above + below
-    _text(root, "text", LEGEND, x=10, y=top + _LEGEND / 2, size=11)
+    _text(root, "text", _LEGEND, x=10, y=top + _FOOT - 10, size=11)
     ElementTree.indent(root, " ")
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f"{text}\n".encode()
+
+
+def _headed(machine: Drawn) -> str:
+    return f"{machine.title} ({machine.moves:,} moves)"
+
+
+def _wide(text: str, size: int) -> int:
+    """Pixels that a text takes at most, or nearly so: two thirds of its size a letter, or all."""
+    return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
 
 
 def _edge(text: str) -> tuple[str, str]:
@@ -143,12 +153,8 @@ def _reach(machine: Drawn) -> tuple[int, int]:
     return 64 + _HIGH // 2 + _RISE * (above + 1), 34 + _HIGH // 2 + _RISE * (below + 1)
 
 
-def _titled(machine: Drawn) -> str:
-    return f"{machine.title} ({machine.moves:,} moves)"
-
-
 def _panel(root: ElementTree.Element, machine: Drawn, top: int, line: int) -> None:
-    _text(root, "text", _titled(machine), x=10, y=top + 22, size=14, weight="bold")
+    _text(root, "text", _headed(machine), x=10, y=top + 22, size=14, weight="bold")
     order = sorted(machine.edges.items(), key=lambda item: item[1])
     labels = [_draw_edge(root, machine, edge, count, line) for edge, count in order]
     for place, state in enumerate(machine.states):

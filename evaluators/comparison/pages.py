@@ -20,12 +20,16 @@ ABLATED = ("on_exhausted", "feedback")
 
 def about(comparison: Comparison) -> str:
     """What all systems have in common, and what the numbers are."""
-    systems = [row.system for row in comparison.rows]
-    options = common_options(systems, ABLATED)
-    said = [*_players(systems), *([f"{options}."] if options else [])]
     count = len(comparison.benchmarks)
     of = f"{count} benchmarks and their mean" if count > 1 else "of one benchmark, the average"
-    return " ".join([*said, f"Percentages; {of}."])
+    return " ".join([*in_common(comparison), f"Percentages; {of}."])
+
+
+def in_common(comparison: Comparison) -> list[str]:
+    """The players and options of the whole run, of which no name tells; a sentence each."""
+    systems = [row.system for row in comparison.rows]
+    options = common_options(systems, ABLATED)
+    return [*_players(systems), *([f"{options}."] if options else [])]
 
 
 MARGINS = (

@@ -18,8 +18,9 @@ from safe_stepwise.methods.running import LoopStatistics
 ALL = "all"
 """All questions of all benchmarks alike."""
 METHODS_TEXT = (
-    "Computed are the prompt tokens that no prefix cache held, written those of the "
-    "completions; right answers are the judge's where there is one, else exact matches."
+    "Percentages. Computed are the prompt tokens that no prefix cache held, written those of the "
+    "completions; right answers are the judge's where there is one, else exact matches. What it "
+    "left unscored is no right answer where tokens are counted."
 )
 FORM_TEXT = (
     "A reply and its revisions count once. EM and F1 are strict: what could not be read is wrong; "
@@ -30,7 +31,9 @@ SUPPORT_TEXT = (
     "By the benchmarks' official definitions: joint is the product of the parts' precisions and "
     "recalls (answer and facts; of 2Wiki also triples). HotpotQA has no gold triples; of MuSiQue "
     "passages are scored. Sub-answers are MuSiQue's decomposition and the ends of 2Wiki's triples, "
-    "R4C's the passages and triples that finds speak of."
+    "R4C's the passages and triples that finds speak of. Sub-answers and passages read are pooled "
+    "over the hops of all questions; all else is a mean over the questions that have it, R4C's "
+    "over those with a derivation, whose number stands beside."
 )
 FAILURE_TEXT = (
     "SG-FSM's four kinds (section 2), one a question at most: a find on the way was wrong, and so "
@@ -68,6 +71,8 @@ class Measured:
     exact_match: float
     f1: float
     accuracy: float | None
+    right: float
+    """The share of all questions, as tokens are of all: right by the judge, else exact matches."""
     loop: LoopStatistics
     prompting: Mapping[str, Any] | None
     """`summary`; None of a method that does not prompt."""
@@ -81,11 +86,6 @@ class Measured:
     def written(self) -> float:
         """Completion tokens, a question."""
         return sum(self.loop.completion_tokens.values()) / self.questions
-
-    @property
-    def right(self) -> float:
-        """The share of right answers: by the judge, without one by exact match."""
-        return self.exact_match if self.accuracy is None else self.accuracy
 
     def per_thousand(self, tokens: float) -> float | None:
         """Right answers per 1,000 tokens, ``tokens`` being what a question takes."""
@@ -110,13 +110,16 @@ def measured(outcomes: Iterable[Outcome], order: Sequence[System]) -> list[Measu
 def _measured(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> Measured:
     size = len(outcomes)
     verdicts = [o.verdict for o in outcomes if o.verdict in ("correct", "incorrect")]
+    matched = sum(o.exact_match for o in outcomes)
+    is_judged = any(o.verdict is not None for o in outcomes)
     return Measured(
         system,
         benchmark,
         size,
-        sum(o.exact_match for o in outcomes) / size,
+        matched / size,
         sum(o.f1 for o in outcomes) / size,
         verdicts.count("correct") / len(verdicts) if verdicts else None,
+        (verdicts.count("correct") if is_judged else matched) / size,
         statistics_of(outcomes),
         summary(outcomes),
     )
@@ -194,12 +197,14 @@ def support_table(comparison: Comparison, found: Sequence[Measured]) -> Table:
     header = [comparison.answering, "method", "benchmark"]
     header += [f"{_PART_NAMES[part]} {m}" for part in PARTS for m in ("EM", "F1")]
     header += ["sub-answers found, %", "finds that are gold, %", "gold passages read, %",
-               "R4C passages, %", "R4C triples, %"]  # fmt: skip
+               "R4C passages, %", "R4C triples, %", "R4C questions"]  # fmt: skip
     table: Table = [header]
     for one in _prompting(found):
         cells = [v for n, v in _cells(one.prompting) if n.startswith((*PARTS, "sub_", "deriv"))]
         if any(cell is not None for cell in cells):
-            table.append([*_named(comparison, one), *map(_percent, cells)])
+            derived = (one.prompting or {}).get("derivations") or {}
+            people = derived.get("questions", NOTHING)
+            table.append([*_named(comparison, one), *map(_percent, cells), people])
     return table
 
 

@@ -203,8 +203,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
     text = pages.page(
         "Methods",
         comparison,
-        pages.about(comparison),
-        METHODS_TEXT,
+        " ".join([*pages.in_common(comparison), METHODS_TEXT]),
         markdown(prompting_tables.method_table(comparison, found)),
         *_prompting_parts(comparison, found),
         *_titled(comparison, "At equal cost", EQUAL_COST_TEXT,

@@ -16,7 +16,6 @@ costs the others power (Holm).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -206,11 +205,20 @@ def swept(systems: Sequence[System]) -> dict[str, str]:
 def names(systems: Sequence[System]) -> dict[System, str]:
     """A name for each system beside who answers: its method, and what else sets it apart."""
     wanted = varying(systems) | conditions_of(systems)
-    whole = {s: ", ".join(filter(None, (_named(s, systems), s.told(wanted)))) for s in systems}
-    given = {s: f"{s.title}, {s.variant}" for s in systems if s.variant}
-    times = Counter((s.answering, name) for s, name in given.items())
-    only = {s: name for s, name in given.items() if times[s.answering, name] == 1}
-    return whole | only
+    found = {}
+    for one in systems:
+        if one.variant:
+            # What was given says what differs from others; the rest sets these apart alone.
+            own = [s for s in systems if _given(s) == _given(one)]
+            told = _named(one, own), one.variant, one.told(varying(own))
+        else:
+            told = _named(one, systems), one.told(wanted), ""
+        found[one] = ", ".join(filter(None, told))
+    return found
+
+
+def _given(system: System) -> tuple[str, str, str]:
+    return system.answering, system.method, system.variant
 
 
 def _named(system: System, systems: Sequence[System]) -> str:

@@ -27,27 +27,28 @@ Metric = Literal["exact_match", "f1", "accuracy"]
 METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
 METRICS = tuple(METRIC_NAMES)
 
+_NUMBER = re.compile(r"(?:[-+<] ?)?\d(?:\W|\d)*|–(?:\W|\d)*")
+"""With margins, shares in brackets and units that are no words; a name may begin with a digit."""
 Table = list[Sequence[object]]
 """The first row is the header."""
 
 
-_NUMBER = re.compile(r"–$|[-+<±]?\s?\d[\d,.]*(?![^\W\d_])")
-"""A number, perhaps with more behind it, but no name that begins with one (2wikimultihopqa)."""
-
-
 def markdown(table: Table) -> str:
-    """A table as Markdown; what looks like a number stands to the right.
+    """A table as Markdown; columns of numbers stand to the right.
 
     >>> print(markdown([("model", "EM"), ("a|b", "70.6")]))
     | model | EM |
     | --- | ---: |
     | a\\|b | 70.6 |
-    >>> print(markdown([("benchmark", "of"), ("2wiki", "3 (5.0%)")]).splitlines()[1])
-    | --- | ---: |
+    >>> print(markdown([("of", "EM", "Δ"), ("2wiki", "70.6 ± 1.2", "–"), ("4B", "< 1", "+1 (2%)")]))
+    | of | EM | Δ |
+    | --- | ---: | ---: |
+    | 2wiki | 70.6 ± 1.2 | – |
+    | 4B | \\< 1 | +1 (2%) |
     """
     header, *rows = table
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    right = [bool(c) and all(_NUMBER.match(str(v)) for v in c) for c in columns]
+    right = [bool(c) and all(_NUMBER.fullmatch(str(v)) for v in c) for c in columns]
     rule = ["---:" if to_right else "---" for to_right in right]
     lines = [[escaped(c) for c in header], rule, *([escaped(c) for c in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -112,9 +112,6 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
 
 
-_YES_NO = {"True": "yes", "False": "no"}
-
-
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """The table of scores.
 
@@ -138,13 +135,23 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *(_YES_NO.get(str(known.get(name)), known.get(name, "-")) for name in told),
+                *(_plain(known.get(name, "-")) for name in told),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
-                *(f"{whole[f'{what}_per_question']:.1f}" for what in ("calls", "steps")),
+                f"{whole['calls_per_question']:.1f}",
+                "-" if _has_no_steps(whole) else f"{whole['steps_per_question']:.1f}",
                 whole["failed"],
             )
         )
     return rows
+
+
+def _plain(value: Any) -> object:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+def _has_no_steps(whole: Mapping[str, Any]) -> bool:
+    """Whether a prompting method took none, as those do that answer at once."""
+    return "prompting" in whole and not whole["steps_per_question"]
 
 
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:

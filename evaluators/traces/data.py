@@ -4,6 +4,7 @@ Texts are texts and numbers numbers, whatever the files hold.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -14,8 +15,10 @@ from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, known_first, names, notable
 from evaluators.prompting.states import edge_text
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
+from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
@@ -126,7 +129,9 @@ def _plain(value: Any) -> str:
         return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_plain(part)}" for name, part in value.items())
-    return {None: "none", True: "yes", False: "no"}.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
 
 
 def _systems(
@@ -193,7 +198,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "stop": str(trajectory.stop_reason),
         "failure": str(trajectory.failure),
         "steps": len(trajectory.steps),
-        "measures": list(_measures(outcome.measures)),
+        "measures": [*_votes(trajectory.attempts), *_measures(outcome.measures)],
         # By role calls, prompt, cached and completion tokens.
         "cost": [(str(role), [int(c[role]) for c in counts]) for role in found.calls],
         "attempts": list(_attempts(outcome)),
@@ -248,6 +253,20 @@ def _reading(value: Any) -> dict[str, Any] | None:
 
 def _field(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
+
+
+def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
+    """How many replies were for which answer, where several were put to the vote."""
+    readings = [attempt.read for attempt in attempts if attempt.state == ANSWERING]
+    if len(readings) < 2:
+        return
+    strict = [r["value"] for r in readings if isinstance(r, dict) and r.get("form") == "strict"]
+    answers = [str(value.get("answer", "")) for value in strict]
+    times = Counter(map(normalize_answer, answers))
+    wordings = {normalize_answer(answer): answer for answer in reversed(answers)}
+    told = [f"{wordings[answer]} {count}" for answer, count in times.most_common()]
+    unread = len(readings) - len(strict)
+    yield "Votes", " · ".join([*told, *([f"not counted {unread}"] if unread else [])])
 
 
 def _measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -80,6 +80,23 @@ def test_all_of_them_run_and_are_told_apart(tmp_path: Path) -> None:
     assert "SG-FSM2" in (tmp_path / "out" / "report" / "comparison.md").read_text("utf-8")
 
 
+def test_the_printed_table_says_yes_and_no_and_counts_no_steps_where_there_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, both = script(tmp_path), "--option=evidence=true,false"
+    evaluate(tmp_path, spec, both, methods=("cot", "no_verification"))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    header = next(line for line in lines if "evidence" in line)
+    methods = {"cot", "no_verification"}
+    # From behind: a player's name may be several words.
+    rows = [dict(zip(header[::-1], line[::-1], strict=False)) for line in lines]
+    rows = [row for row in rows if row.get("method") in methods]
+    told = [(row["method"], row["evidence"], row["steps"] == "-") for row in rows]
+    assert sorted(told) == [
+        ("cot", "no", True), ("cot", "yes", True), ("no_verification", "-", False),
+    ]  # fmt: skip
+
+
 def test_options_reach_the_methods_that_have_them(tmp_path: Path) -> None:
     spec = script(tmp_path)
     found = evaluate(

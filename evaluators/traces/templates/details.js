@@ -22,7 +22,7 @@ function show(run) {
     otherRuns(run),
     answer(run, system),
     ...passages(question, run),
-    make("h3", {}, "Steps"),
+    make("h3", {}, run.attempts.some(isReply) ? "Replies" : "Steps"),
     steps(run));
   markCurrent();
   if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
@@ -136,8 +136,8 @@ function steps(run) {
   for (const attempt of run.attempts) {
     groups.set(attempt.step, [...(groups.get(attempt.step) ?? []), attempt]);
   }
-  const items = [...groups].map(([step, tries]) =>
-    make("li", { class: "step", "aria-label": `Step ${step}` },
+  const items = [...groups.values()].map((tries) =>
+    make("li", { class: "step", "aria-label": numbered(tries[0]) },
       tries.map((attempt, place) => attemptCard(attempt, place + 1, tries.length))));
   if (run.stop === "failed") {
     items.push(make("li", { class: "broken" },
@@ -148,10 +148,19 @@ function steps(run) {
   return make("ol", { class: "steps" }, items);
 }
 
+/** What answers at once takes no steps: each reply is a whole answer, put to the vote if several. */
+function isReply(attempt) {
+  return attempt.state === "answer";
+}
+
+function numbered(attempt) {
+  return `${isReply(attempt) ? "Reply" : "Step"} ${attempt.step}`;
+}
+
 function attemptCard(attempt, place, count) {
   const judged = attempt.label === "Correct" ? "accepted" : "forced";
   const look = !attempt.accepted ? "rejected" : attempt.label === "" ? "unjudged" : judged;
-  const head = [make("b", {}, `Step ${attempt.step}`)];
+  const head = [make("b", {}, numbered(attempt))];
   if (attempt.state) {
     head.push(quoted("span", attempt.edge, { class: "tag state" }));
   }

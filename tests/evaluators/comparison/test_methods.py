@@ -127,6 +127,41 @@ def test_the_drawing_has_every_state_and_every_count(made: Report) -> None:
     }
 
 
+def test_no_title_is_cut_and_a_legend_says_what_widths_are() -> None:
+    name = "symbolic:" + ",".join(f"{rate}=0.25" for rate in ("value", "paragraph", "format") * 4)
+    found = [replace(o, players=dict.fromkeys(o.players, name)) for o in run()]
+    for outcomes_ in (run(), found):
+        root = ElementTree.fromstring(report(outcomes_).files["machines.svg"])
+        for text in root.iter(f"{SVG}text"):
+            if text.get("text-anchor") != "middle":
+                # No letters of a common font are wider on average, bold ones neither.
+                takes = 0.62 * int(text.get("font-size", "0")) * len(text.text or "")
+                assert 10 + takes < int(root.get("width", "0"))
+        texts = [e.text or "" for e in root.iter(f"{SVG}text")]
+        assert "share of the moves from its state" in texts[-1]
+
+
+def test_the_page_tells_what_the_whole_run_was_asked_for() -> None:
+    facts = {"supporting_facts": [[2, 0]], "evidences": [["a", "b", "c"]]}
+    reply = json.dumps({**json.loads(RIGHT), **facts})
+    asked = [outcome_of("direct", Script(direct=[reply]), evidence=True),
+             outcome_of("cot", Script(cot=[reply]), evidence=True)]  # fmt: skip
+    page = report(asked).files["methods.md"].decode()
+    assert "\nevidence. Percentages." in page
+    assert "evidence. Percentages." not in report(run()).files["methods.md"].decode()
+
+
+def test_unscored_answers_are_not_right_where_tokens_are_counted() -> None:
+    found = [
+        replace(outcome_of("direct", Script(direct=[RIGHT]), question(id_=f"q{n}")), verdict=said)
+        for n, said in enumerate(("correct", "incorrect", "unscored", "unscored"))
+    ]
+    row = table(report(found), "methods.csv")[0]
+    assert row["accuracy"] == "50.0"
+    per_question = float(row["right_per_1000_computed"]) * float(row["computed_per_question"])
+    assert per_question / 1000 == pytest.approx(1 / 4, abs=1e-3)
+
+
 def test_hostile_names_are_text_in_every_part() -> None:
     name = " ".join([*BREAKOUTS, "]]>"]).replace("\ud800", "")
     found = [replace(o, players=dict.fromkeys(o.players, name)) for o in run()]

@@ -177,8 +177,21 @@ def test_a_name_that_was_given_says_all_that_differs() -> None:
         "SAFE, verified", "SAFE, + noise", "No verification",
     ]  # fmt: skip
     more = under(system(verifier="b", max_steps=9, max_retries=3), variant="+ noise")
-    assert names([a, b, more])[b] == "SAFE with b, K=5, N=3, + noise"
+    assert names([a, b, more])[b] == "SAFE, + noise, K=5, N=3"
+    other = under(system(verifier="c", max_steps=5, max_retries=3), variant="+ noise")
+    assert names([a, b, other])[b] == "SAFE with b, + noise"
     assert names([a, b, more])[a] == "SAFE, verified"
+
+
+def test_a_name_that_was_given_and_an_option_of_that_name_are_told_once() -> None:
+    def asked(evidence: bool, samples: int, variant: str) -> System:
+        options = {"evidence": evidence, "samples": samples}
+        return under(System.of("cot", {"generator": "g"}, options), variant=variant, passages="all")
+
+    runs = [asked(False, 1, "plain"), asked(True, 1, "evidence"), asked(True, 5, "evidence")]
+    assert list(names(runs).values()) == [
+        "CoT, plain", "CoT, evidence, samples=1", "CoT, evidence, samples=5",
+    ]  # fmt: skip
 
 
 def test_what_is_swept() -> None:

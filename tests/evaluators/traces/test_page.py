@@ -614,6 +614,15 @@ def test_a_question_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> N
         traces(folder)
 
 
+def test_numbers_of_the_settings_are_numbers(tmp_path: Path) -> None:
+    folder = store(tmp_path, odd_ends())
+    said = {"seed": 0, "repeats": 1, "share": 1.0, "skips": True, "examples": False, "judge": None}
+    (folder / RESULTS).write_text(json.dumps({"settings": said}))
+    assert [value for _, value in traces(folder)["settings"]] == [
+        "0", "1", "1.0", "yes", "no", "none",
+    ]  # fmt: skip
+
+
 def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
     folder = store(tmp_path, odd_ends())
     for text in ("{", "[]", '{"settings": 3}'):
@@ -623,6 +632,11 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------------- methods with states
+
+
+VOTED = [json.dumps({"answer": said, "explain": "So."}) for said in ("the Oru", "Kel", "Oru")] + [
+    "So.\nAnswer: Kel"
+]
 
 
 @pytest.fixture(scope="module")
@@ -635,6 +649,7 @@ def stateful() -> list[Outcome]:
         outcome_of("sg_fsm2", mended, two_hops(id_="q1")),
         outcome_of("sg_fsm2", broken, two_hops(id_="q2")),
         outcome_of("direct", Script(direct=["So.\nAnswer: Oru"]), two_hops(id_="q0")),
+        outcome_of("cot", Script(cot=VOTED), two_hops(id_="q0"), samples=4),
     ]
 
 
@@ -668,13 +683,29 @@ def test_states_readings_and_revisions_are_shown(
     assert "Failure" not in facts
 
 
+def test_votes_are_called_replies_and_counted(
+    visit: Callable[..., Any], machine_page: Path, stateful: list[Outcome]
+) -> None:
+    page = visit(machine_page, address(stateful[4]))
+    heads = page.locator("#details .attempt header b").all_inner_texts()
+    assert heads == [f"Reply {n}" for n in range(1, 5)]
+    assert page.locator("#details h3").last.inner_text() == "Replies"
+    facts = page.locator("#details .facts").inner_text()
+    assert "Votes\nthe Oru 2 · Kel 1 · not counted 1" in facts
+    page = visit(machine_page, address(stateful[3]))
+    assert "Votes" not in page.locator("#details .facts").inner_text()
+    assert page.locator("#details .attempt header b").inner_text() == "Reply 1"
+    page = visit(machine_page, address(stateful[0]))
+    assert page.locator("#details .attempt header b").first.inner_text() == "Step 1"
+
+
 @pytest.mark.parametrize(
     ("label", "choice", "wanted"),
     [
         ("State", "q3 Revise", 1),
         ("State", "q6 Summarize", 2),
-        ("State", "answer", 1),
-        ("Ended", "answered", 2),
+        ("State", "answer", 2),
+        ("Ended", "answered", 3),
         ("Ended", "withdrawn: given up without an answer", 1),
         ("Ended", "the reply could not be read", 1),
     ],
