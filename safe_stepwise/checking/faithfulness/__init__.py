@@ -1,1 +1,1 @@
-"""Whether a chain of reasoning follows a question's graph (Direct evaluation of CoT, 2402.11199)."""
+"""Whether a chain of reasoning follows the graph of its question (arXiv 2402.11199)."""
