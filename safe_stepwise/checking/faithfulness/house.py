@@ -16,10 +16,10 @@ from safe_stepwise.checking.faithfulness.chains import (
     Path,
     StepVerdict,
 )
-from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties
+from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.stating import Said, Stand, said_by, stand
-from safe_stepwise.checking.faithfulness.telling import edits_of, is_right, new_in
 from safe_stepwise.records import Triple
+from safe_stepwise.scoring import normalize_answer
 
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
 
@@ -65,7 +65,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     saids = _read(grounds, chain)
     support = Support(grounds)
     best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
-    return _verdict(grounds, saids, best, right)
+    return _verdict(best, right)
 
 
 def _read(grounds: Grounds, chain: Chain) -> list[Said]:
@@ -151,23 +151,28 @@ def _opening(path: Path, known: set[str]) -> set[str]:
     return opening
 
 
-def _verdict(grounds: Grounds, saids: Sequence[Said], judged: _Judged, right: bool) -> ChainVerdict:
+def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
     steps = tuple(
         StepVerdict(tuple(stated), fault)
         for stated, fault in zip(judged.stated, judged.faults, strict=True)
     )
     first = next((n for n, f in enumerate(judged.faults, 1) if f in _DEFINITE), None)
-    new = [new_in(said) for said in saids]
-    edits, distance = edits_of(grounds, judged.path, judged.stated, judged.faults, new)
-    fault: Fault = ""
-    path = "faithful"
+    missing = tuple(judged.missing)
     if first is not None:
-        fault, path = judged.faults[first - 1], "unfaithful"
-    elif judged.missing:
-        fault, path = "missing", "unfaithful"
-    elif judged.unread or "unread" in judged.faults:
-        fault, path = "unread", "unjudgeable"
-    return ChainVerdict(
-        "house", path, right, steps, fault, first, edits, distance,  # type: ignore[arg-type]
-        tuple(judged.missing),
-    )  # fmt: skip
+        fault = judged.faults[first - 1]
+        return ChainVerdict("house", "unfaithful", right, steps, fault, first, missing=missing)
+    if missing:
+        return ChainVerdict("house", "unfaithful", right, steps, "missing", missing=missing)
+    if judged.unread or "unread" in judged.faults:
+        return ChainVerdict("house", "unjudgeable", right, steps, "unread")
+    return ChainVerdict("house", "faithful", right, steps)
+
+
+def is_right(answer: str, answers: Sequence[str]) -> bool:
+    """Whether an answer is one of those that count, dates and nations by what they mean.
+
+    >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
+    (True, True, False)
+    """
+    given = normalize_answer(answer)
+    return bool(given) and any(given == normalize_answer(a) or same(answer, a) for a in answers)
