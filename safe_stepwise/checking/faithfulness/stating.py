@@ -24,17 +24,22 @@ Stand = Literal["states", "reversed", "relation", "near", "no"]
 (``relation``) or by none that is known (``near``); does not speak of both."""
 _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 
+_EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
+_LONGEST_PRONOUN = 5
 _STOP_WORDS = word_list("stop_words")
 _SORTS = "|".join(
     word for name in ("sort_work", "sort_place", "sort_group", "sort_person")
     for word in sorted(word_list(name))
 )  # fmt: skip
 _PRONOUN = re.compile(
-    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|who|whose|which|this|that|both|there"
-    rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
+    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
+    rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother"
+    r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
+_CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _COORDINATED = re.compile(r"^[\s,]*(?:and|also|then|co|or|&|as well as|[\s,])*[\s,]*$")
-_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|by|respectively)*$")
+_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|respectively)*$")
+_OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
 _MOST = 0.7
@@ -53,6 +58,8 @@ class Said:
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
     """Names told before, whose last word alone may stand for them."""
+    known: tuple[str, ...] = ()
+    """Names that the question's facts and passages have, so that a step's values are whole."""
 
     @cached_property
     def clean(self) -> str:
@@ -69,22 +76,69 @@ class Said:
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
-        """Where it speaks of something without its name."""
-        return tuple(found.span() for found in _PRONOUN.finditer(self.clean))
+        """Where it speaks of something without its name: in no title, and beside no name."""
+        found = []
+        for match in _PRONOUN.finditer(self.clean):
+            span = (match.start() + match[0].startswith(" "), match.end())
+            rest = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
+            beside = any(a - 1 <= rest < b for (a, b), _ in self.values)
+            if beside and span[1] - span[0] > _LONGEST_PRONOUN:
+                continue  # "the film Dune Rain"
+            if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
+                continue  # "It was Ana who …"
+            if not any(_overlaps(span, value) for value, _ in self.values):
+                found.append(span)
+        return tuple(found)
+
+    @cached_property
+    def cues(self) -> tuple[SenseCue, ...]:
+        """Its wordings of a sense, those of names left out."""
+        return sense_cues(self.clean, tuple(span for span, _ in self._known_names))
+
+    @cached_property
+    def _known_names(self) -> list[tuple[Span, str]]:
+        whole = [
+            (span, name) for name in self.known if not as_date(name)
+            for span in _named(self, name)
+        ]  # fmt: skip
+        return [
+            (span, name) for span, name in whole
+            if not any(_holds(other, span) for other, _ in whole)
+        ]  # fmt: skip
+
+    @cached_property
+    def values(self) -> tuple[tuple[Span, str], ...]:
+        """Names, dates and numbers with their spans; a part of a known name is that name."""
+        whole = self._known_names
+        parts = [
+            (span, value) for value in self.reading.values
+            for span in word_spans(self.clean, clean(value), 0, len(self.clean))
+        ]  # fmt: skip
+        parts = [
+            (span, value) for span, value in parts
+            if not any(_overlaps(span, other) for other, _ in whole)
+            and not (sense_cues(clean(value)) and self.reading.opens_with(value))
+        ]  # fmt: skip
+        return tuple(sorted([*whole, *parts]))
 
     def named(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
         return _named(self, name)
 
 
-def said_by(text: str, focus: Sequence[str] = (), familiar: Sequence[str] = ()) -> Said:
+def said_by(
+    text: str,
+    focus: Sequence[str] = (),
+    familiar: Sequence[str] = (),
+    known: Sequence[str] = (),
+) -> Said:
     """A step's text (without number and kind), taken apart.
 
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
     plain = text.replace("_", " ")
-    return Said(read_step(plain), tuple(focus), tuple(familiar))
+    return Said(read_step(plain), tuple(focus), tuple(familiar), tuple(known))
 
 
 def _named(said: Said, name: str) -> tuple[Span, ...]:
@@ -110,6 +164,8 @@ def _is_whole(said: Said, name: str, start: int, end: int) -> bool:
     own = set(clean(name).split()) | set(normal_name(name).split())
     words = said.clean[start:end].split()
     others = [word for word in words if word not in own and word not in "(),"]
+    if _EPITHETS & {*others, *(own - {*words} if len(words) > 1 else ())}:
+        return False  # "Ors II Velt" is not Ors III
     return len(others) <= 2 and all(word in said.capitals for word in others)  # noqa: PLR2004
 
 
@@ -155,16 +211,41 @@ def stand(said: Said, triple: Triple) -> Stand:
         tails = said.pronouns
     if not heads or not tails:
         return "no"
+    if verbatim := _verbatim(said, triple.relation, heads, tails):
+        return verbatim
     found = {_joined(said, meaning, head, tail) for head in heads for tail in tails}
     return next(each for each in _BEST if each in found)
+
+
+def _verbatim(
+    said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]
+) -> Stand | None:
+    """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
+    name, text = clean(relation.replace("_", " ")), said.clean
+
+    def is_said(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+        return any(
+            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]])
+             and text[: a[0]].endswith(f"{name} of "))
+            or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
+            for a in ones for b in others
+        )  # fmt: skip
+
+    if is_said(heads, tails):
+        return "states"
+    return "reversed" if is_said(tails, heads) else None
 
 
 def _stand_ins(said: Said, tails: Sequence[Span]) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
         return said.pronouns
-    others = [v for v in said.reading.values if clean(v) not in {said.clean[a:b] for a, b in tails}]
-    return ((0, 0),) if not others else ()
+    others = [span for span, _ in said.values if not any(_overlaps(span, t) for t in tails)]
+    opens = said.clean.split()[:1]
+    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
+    starts = any(a <= 1 for a, _ in tails)
+    others = [s for s in others if not dates_in(said.clean[s[0] : s[1]])]
+    return ((0, 0),) if not others and (plain or starts) else ()
 
 
 def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
@@ -174,9 +255,15 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         return "no"
     if _STOP in said.clean[first[1] : second[0]]:
         return "no"
-    if meaning.kind == "nation" and _is_adjective(said, head, tail):
+    joint = (first[0], _past_list(said, first, second))
+    cues = _governing(said, joint, second)
+    if between := [cue for cue in cues if joint[1] <= cue.start < second[0]]:
+        if _has_own_subject(said, joint[1], between[0].start):
+            return "near"
+    if meaning.kind == "nation" and _is_adjective(
+        said, joint if head == first else head, joint if tail == first else tail, cues
+    ):
         return "states"
-    cues = _governing(said, first, second)
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
     if own:
         turns = {_direction(said, cue, head, tail) * _sign(cue, meaning) for cue in own}
@@ -184,23 +271,64 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     return "relation" if cues else "near"
 
 
+_AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
+_LED_TO = re.compile(
+    r"(?:^| )(?:in|on|at|of|by|from|with|to|for|near|as|starring|featuring|opposite|the|an?|\(|born|died|--"
+    r"|(?:\w+ )?(?:film|novel|song|album|son|daughter|director|writer|actor|actress)) $"
+)
+
+
+def _past_list(said: Said, first: Span, second: Span) -> int:
+    """Where a list of names that the first one opens ends: "Ana Vorr and Ors Velt are …"."""
+    end = first[1]
+    for (a, b), _ in said.values:
+        if end < a and b <= second[0] and _AND.match(said.clean[end:a]):
+            end = b
+    return end
+
+
+def _has_own_subject(said: Said, low: int, high: int) -> bool:
+    """Whether a name between two offsets is what the words behind it speak of.
+
+    A name that a preposition, or wording of some sense, leads up to is spoken of already.
+    """
+    for (a, b), _ in said.values:
+        if not (low <= a and b <= high) or dates_in(said.clean[a:b]):
+            continue
+        before = said.clean[low:a]
+        if _LED_TO.search(before) or before.count("(") > before.count(")"):
+            continue
+        led = [cue for cue in said.cues if low <= cue.start and cue.end < a and a - cue.end <= 2]  # noqa: PLR2004
+        if not led:
+            return True
+    return False
+
+
 def _sign(cue: SenseCue, meaning: Meaning) -> int:
     return 1 if cue.sense in meaning.says else -1
 
 
 _ADJECTIVE = re.compile(r"^(?: [a-z-]+){1,5} $")
+_HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
+_NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = re.compile(
-    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which|had|has|nationality|citizenship)\s?)*$"
+    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
+    r"|had|has|holds?|held|nationality|citizenship|(?:long|feature|short)?[ -]?length|former|19\d\ds?|20\d\ds?)\s?)*$"
 )
 
 
-def _is_adjective(said: Said, head: Span, tail: Span) -> bool:
+def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        return bool(_COPULA.match(said.clean[head[1] : tail[0]]))
-    between = said.clean[tail[1] : head[0]]
-    plain = between.strip().split()
-    return len(plain) <= 4 and all(w.isalpha() and w not in _STOP_WORDS for w in plain)  # noqa: PLR2004
+        led = any(said.clean[cue.end : head[0]] in _LED for cue in cues if cue.end <= head[0])
+        has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
+        if has and not _NATIONALITY.match(said.clean[tail[1] :]):
+            return False
+        return not led and bool(_COPULA.match(said.clean[head[1] : tail[0]]))
+    plain = said.clean[tail[1] : head[0]].split()
+    acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
+    few = len(plain) <= 4 and all(w.isalpha() and w not in _STOP_WORDS for w in plain)  # noqa: PLR2004
+    return few and not acts
 
 
 def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
@@ -215,6 +343,9 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
         and all(cue.end <= a or b <= cue.start for a, b in (first, second))
     ]  # fmt: skip
     between = [cue for cue in cues if first[1] <= cue.start and cue.end <= second[0]]
+    if between and all(_WEAK.match(text[c.start : c.end]) for c in between):
+        led = [c for c in cues if text[c.end : first[0]] in _LED]
+        between = [] if led else between
     while between:
         last = [cue for cue in between if cue.end == between[-1].end]
         last += [c for c in between if c not in last and _together(text, c, last[0])]
@@ -226,10 +357,18 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     if near:
         end = max(cue.end for cue in near)
         return [cue for cue in near if cue.end == end or _together(text, cue, near[-1])]
+    if before and _ELLIPSIS.fullmatch(text[first[1] : second[0]]):
+        last = before[-1]  # "… was founded in 1870, and the other in 1911"
+        return [cue for cue in before if cue.end == last.end and cue.form != "nouns"]
     behind = [cue for cue in cues if cue.start >= second[1]]
     near = [cue for cue in behind if not _names_between(said, second[1], cue.start)]
     near = [cue for cue in near if not _is_taken(said, cue, (high, high))]
     return [cue for cue in near if cue.start == near[0].start]
+
+
+_ELLIPSIS = re.compile(r" (?:(?:was|is) )?(?:by|in|on|from|at) (?:the )?")
+_WEAK = re.compile(r"(?:is|was|are|were|be|both) (?:both )?(?:in|from)$")
+_LED = frozenset((" of ", " of the ", " of the film ", " for "))
 
 
 def _together(text: str, cue: SenseCue, last: SenseCue) -> bool:
@@ -240,14 +379,15 @@ def _together(text: str, cue: SenseCue, last: SenseCue) -> bool:
 def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     """Whether something else than the second span is what a cue says: "born in Vel, died in Oru"."""
     taken = [
-        (a, b) for a, b in _values(said)
+        (a, b) for (a, b), _ in said.values
         if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
         and not _overlaps((a, b), second)
+        and not _leads_on(said.clean, b, second)
     ]  # fmt: skip
     if not taken or cue.form == "nouns":
         return False
     a, b = min(taken)
-    if any(c.start >= cue.end and c.end <= a for c in sense_cues(said.clean)):
+    if any(c.start >= cue.end and c.end <= a for c in said.cues):
         return False
     kinds = {bool(dates_in(said.clean[x:y])) for x, y in (taken[0], second)}
     if len(kinds) > 1:  # a date beside a place is what the same cue says
@@ -258,20 +398,22 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     return not _LISTED.match(rest)
 
 
+def _leads_on(text: str, end: int, second: Span) -> bool:
+    """Whether words say what the second span is: "the American actor Edward Dillon"."""
+    return bool(re.fullmatch(rf" (?:(?:film )?(?:{_SORTS}) ){{0,3}}", text[end : second[0]]))
+
+
 def _overlaps(one: Span, other: Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _values(said: Said) -> list[Span]:
-    """Where names, dates and numbers of the step stand."""
-    return sorted(
-        span for value in said.reading.values
-        for span in word_spans(said.clean, clean(value), 0, len(said.clean))
-    )  # fmt: skip
+def _holds(longer: Span, span: Span) -> bool:
+    within = longer[0] <= span[0] and span[1] <= longer[1]
+    return within and longer[1] - longer[0] > span[1] - span[0]
 
 
 def _names_between(said: Said, low: int, high: int) -> bool:
-    return any(low <= a and b <= high for a, b in _values(said)) or high - low > 3 * _NEAR
+    return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
 
 
 def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
@@ -321,17 +463,19 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     words -= content_words(triple.tail)
     has_head = bool(heads) or _covers(said, triple.head)
     if not has_head and triple.head in said.focus:
-        has_head = bool(said.pronouns) or not heads
+        has_head = bool(_stand_ins(said, tails))
     has_tail = bool(tails) or _covers(said, triple.tail)
     if not has_tail:
         return "no"
     share = coverage(words, said.reading.claim)
     if not has_head:
         return "states" if words and share >= _MOST else "no"
+    if verbatim := _verbatim(said, triple.relation, heads, tails):
+        return verbatim
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
     asked = {cue.sense for cue in sense_cues(clean(triple.relation))}
-    told = {cue.sense for cue in sense_cues(said.clean)}
+    told = {cue.sense for cue in said.cues}
     if asked & told:
         return "states"
     return "near"
