@@ -1,0 +1,197 @@
+"""What a step says in the place of a needed fact, and whether the question's text bears it out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
+from safe_stepwise.checking.faithfulness.stating import Said, Stand, stand
+from safe_stepwise.checking.step_reading import content_words, coverage, has_value
+from safe_stepwise.language.grounding import ground
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
+from safe_stepwise.language.senses import meaning_of, sense_cues
+from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.records import Passage, Triple
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two writings mean one entity, date or nation.
+
+    >>> same("3 May 1901", "May 1901"), same("French", "France"), same("The Oru", "Oru")
+    (True, True, True)
+    """
+    if normal_name(one) == normal_name(other):
+        return True
+    a, b = as_date(one), as_date(other)
+    if a and b:
+        return a.agrees(b)
+    return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(
+        clean(one), clean(other)
+    )
+
+
+class Support:
+    """What a question's triples and passages bear out."""
+
+    def __init__(self, grounds: Grounds) -> None:
+        self.grounds = grounds
+        self._pages = tuple(enumerate(grounds.passages, 1))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of entities that the question's facts and passages have."""
+        g = self.grounds
+        ends = (name for t in g.triples for name in (t.head, t.tail))
+        return tuple(dict.fromkeys([*ends, *(page.title for page in g.passages)]))
+
+    @cached_property
+    def knows_more(self) -> bool:
+        """Whether there is more to look up than the gold paths."""
+        needed = {triple for path in self.grounds.paths for triple in path}
+        return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
+
+    def bears_out(self, triple: Triple) -> bool:
+        """Whether a triple, or one that says the same, is in the graph or the passages."""
+        if self.in_graph(triple):
+            return True
+        if triple.relation not in RELATIONS:
+            return False
+        found = ground(triple.head, triple.relation, triple.tail, self._pages)
+        return found.status == "stated"
+
+    def in_graph(self, triple: Triple) -> bool:
+        """Whether the graph has a triple, or one of a relation that is said alike."""
+        meaning = meaning_of(triple.relation)
+        for known in self.grounds.triples:
+            if same(known.head, triple.head) and same(known.tail, triple.tail):
+                other = meaning_of(known.relation)
+                if known.relation == triple.relation:
+                    return True
+                if meaning and other and meaning.says & other.says:
+                    return True
+        return False
+
+    def has(self, value: str) -> bool:
+        """Whether a name, date or number stands anywhere in what the question gives."""
+        return any(has_value(page, value) for page in self._texts)
+
+    @cached_property
+    def _texts(self) -> tuple[Passage, ...]:
+        g = self.grounds
+        graph = tuple(f"{t.head} {t.relation} {t.tail}" for t in g.triples)
+        return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
+
+
+def misstated(
+    said: Said, triple: Triple, how: Stand, path: Path, told: bool, support: Support
+) -> Fault:
+    """What is wrong with what a step says in the place of a fact that it does not state.
+
+    ``told``: whether some other step states it; then only what the path has nowhere counts.
+    """
+    if how == "reversed":
+        turned = replace(triple, head=triple.tail, tail=triple.head)
+        return "" if support.in_graph(turned) else "reversed"
+    if how == "relation" and not told:
+        return "" if _other_is_true(said, triple, support) else "relation"
+    if how == "relation":
+        return ""
+    if meaning_of(triple.relation) is None:
+        return "factual" if not told and _answers_otherwise(said, triple, path) else ""
+    for claim in _claims(said, triple, how == "near"):
+        if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
+            continue
+        if not support.bears_out(claim):
+            return "factual"
+    return ""
+
+
+_REPEATED = 0.7
+"""Share of a question's content words from which on a step speaks of that question."""
+
+
+def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:
+    """Whether a step repeats a free relation's words with another value than its tail."""
+    asked = content_words(triple.relation) - content_words(triple.head)
+    if said.named(triple.tail) or len(asked) < 2:  # noqa: PLR2004
+        return False
+    if coverage(asked, said.reading.claim) < _REPEATED:
+        return False
+    known = content_words(f"{triple.head} {triple.relation}")
+    ends = [end for t in path for end in (t.head, t.tail)]
+    return any(
+        _kind(value) == _kind(triple.tail) and not content_words(value) <= known
+        and not any(same(value, end) for end in ends)
+        for _, value in said.values
+    )  # fmt: skip
+
+
+def _new(claim: Triple, triple: Triple) -> str:
+    return claim.tail if claim.head == triple.head else claim.head
+
+
+def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:
+    """Whether the text bears out some other relation between the same ends."""
+    return any(
+        support.bears_out(claim)
+        for name in RELATIONS
+        if name != triple.relation
+        for claim in (replace(triple, relation=name),)
+        if stand(said, claim) == "states"
+    )
+
+
+def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
+    """Triples that a step states with one end of a fact exchanged for another value of its."""
+    has_head = bool(said.named(triple.head)) or triple.head in said.focus
+    has_tail = bool(said.named(triple.tail))
+    meaning = meaning_of(triple.relation)
+    kinds = meaning.says | meaning.turned if meaning else frozenset()
+    if not any(cue.sense in kinds for cue in said.cues):
+        return
+    if has_head and (near or not has_tail):
+        for value in _values(said, triple.tail, triple.head):
+            claim = replace(triple, tail=value)
+            if stand(said, claim) == "states":
+                yield claim
+    elif has_tail and not said.named(triple.head):
+        if any(said.pronouns) and triple.head in said.focus:
+            return
+        for value in _values(said, triple.head, triple.tail):
+            claim = replace(triple, head=value)
+            if stand(said, claim) == "states":
+                yield claim
+
+
+def _values(said: Said, instead_of: str, beside: str) -> Iterator[str]:
+    """Values of a step that are of the kind of an end, and neither of the ends."""
+    for value in dict.fromkeys(value for _, value in said.values):
+        if is_nation(clean(value)) != is_nation(clean(instead_of)):
+            continue
+        if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):
+            continue
+        words = set(normal_name(value).split())
+        if words <= set(normal_name(beside).split()) or said.reading.opens_with(value):
+            continue
+        if words and not sense_cues(clean(value)):
+            yield value
+
+
+def _kind(value: str) -> str:
+    if as_date(value):
+        return "date"
+    if as_number(value) is not None and not any(map(str.isalpha, value)):
+        return "number"
+    return "name"
+
+
+def novelties(said: Said, grounds: Grounds, support: Support) -> Sequence[str]:
+    """Names and dates of a step that stand nowhere in what the question gives."""
+    if not support.knows_more or said.reading.denies or said.reading.announces:
+        return ()
+    return [
+        value for value in said.reading.values
+        if _kind(value) != "number" and not said.reading.opens_with(value)
+        and not is_nation(clean(value)) and not support.has(value)
+    ]  # fmt: skip
