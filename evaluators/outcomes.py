@@ -44,7 +44,7 @@ DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 are those of the judge (`JUDGED`)."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
-_ANNOTATED = ("evidence", "decomposition")
+_ANNOTATED = ("evidence", "decomposition", "kind")
 """Of a question, what is left out where there is none."""
 T = TypeVar("T")
 
@@ -105,8 +105,9 @@ class QuestionRecord:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """Those of `asked_under` that it was asked under."""
     evidence: tuple[Triple, ...] = ()
-    """The benchmark's own, as is the ``decomposition``; older folders have neither."""
+    """The benchmark's own, as are ``decomposition`` and ``kind``; older folders have none."""
     decomposition: tuple[Hop, ...] = ()
+    kind: str = ""
 
     @classmethod
     def of(cls, asked: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
@@ -120,6 +121,23 @@ class QuestionRecord:
             asked_under(conditions),
             asked.evidence,
             asked.decomposition,
+            asked.kind,
+        )
+
+    @property
+    def asked(self) -> Question:
+        """The question, as far as it was written down."""
+        return Question(
+            self.id,
+            self.benchmark,
+            "",
+            self.question,
+            next(iter(self.references), ""),
+            self.references[1:],
+            self.kind,
+            passages=self.passages,
+            evidence=self.evidence,
+            decomposition=self.decomposition,
         )
 
     def to_json(self) -> str:

@@ -54,15 +54,17 @@ either.
 
     {"system": 2, "benchmark": "musique", "question_id": "q1", "answer": "Oru",
      "exact_match": true, "judge": "correct" | "incorrect" | "unscored" | null,
-     "response": "chain" | "abstained" | "unstructured" | "failed", "sample": null or 1,
+     "response": "chain" | "abstained" | "unstructured" | "failed",
      "steps": [{"number": 1, "text": "..."}], "rules": {"house": JUDGED, "paper": JUDGED}}
     JUDGED = {"path": "faithful" | "unfaithful" | "unjudgeable", "is_right": true, "fault": "",
               "first": null or 1, "edits": 0, "distance": 0.0, "missing": [[h, r, t], ...],
               "steps": [{"triples": [[h, r, t], ...], "fault": "", "score": null}, ...]}
 
-``system`` is a place in ``systems``; ``sample`` the attempt (from 1) whose chain it is, where there
-are several; ``first`` a place in ``steps`` (from 1), whose ``number`` is that of the trajectory;
-``rules`` is empty where there is no chain.
+``system`` is a place in ``systems``; ``first`` a place in ``steps`` (from 1), whose ``number`` is
+that of the trajectory; ``rules`` is empty where there is no chain, or no evidence to judge it by
+(then it is unjudgeable). Of a vote JUDGED has ``sample``, too, the attempt (from 1) whose chain it
+is: the best of n may be another one for each rule, so that its lines have no ``steps`` of their
+own. Under the paper's rule a step that only concludes (kind Logical) is not judged.
 
 ``accepted_unfaithful.jsonl`` lists the bad steps that a verifier accepted (`accepted`).
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
 from safe_stepwise.records import Triple
 
 MANY = 200
@@ -57,7 +57,7 @@ class Knowledge:
         return {normal_name(triple.head), normal_name(triple.tail)}
 
     def _named(self, text: str) -> Iterator[str]:
-        words = normal_name(text).split()
+        words = words_of(strip_diacritics(text)).split()
         for start in range(len(words)):
             for end in range(start + 1, min(len(words), start + LONGEST_NAME) + 1):
                 if (name := " ".join(words[start:end])) in self._places:

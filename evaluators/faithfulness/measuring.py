@@ -15,7 +15,7 @@ from evaluators.comparison.systems import System, in_order
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.said import Kind, Response, response_of, taken
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Rule
+from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule, StepVerdict
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval
@@ -121,15 +121,23 @@ def judge_all(job: Job, options: Options) -> list[list[Verdicts]]:
 
 
 def _judged(piece: Piece, options: Options) -> list[Verdicts]:
-    grounds = grounds_of(piece.question)
-    if piece.known:
-        triples = dict.fromkeys((*grounds.triples, *piece.known))
-        grounds = replace(grounds, triples=tuple(triples))
+    grounds = grounds_of(piece.question, piece.known)
     return [
-        {rule: judge_chain(grounds, chain, rule, options.retrieval, options.sigma)
-         for rule in options.rules}
+        {rule: _verdict(grounds, chain, rule, options) for rule in options.rules}
         for chain in piece.chains
-    ]  # fmt: skip
+    ]
+
+
+def _verdict(grounds: Grounds, chain: Chain, rule: Rule, options: Options) -> ChainVerdict:
+    """By the paper's rule each step is a triple, so that it is not shown what only concludes."""
+    if rule != "paper" or not chain.concluding:
+        return judge_chain(grounds, chain, rule, options.retrieval, options.sigma)
+    places = [n for n in range(1, len(chain.steps) + 1) if n not in chain.concluding]
+    stating = Chain(tuple(chain.steps[n - 1] for n in places), chain.answer)
+    found = judge_chain(grounds, stating, rule, options.retrieval, options.sigma)
+    steps = dict(zip(places, found.steps, strict=False))
+    whole = tuple(steps.get(n, StepVerdict()) for n in range(1, len(chain.steps) + 1))
+    return replace(found, steps=whole, first=found.first and places[found.first - 1])
 
 
 def _pieces(

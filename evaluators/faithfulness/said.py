@@ -90,7 +90,8 @@ def _response(trajectory: Trajectory, method: str) -> Response:
     told = [step for step in trajectory.steps if step.kind != "Final Answer"]
     if told:
         texts, numbers = tuple(s.text for s in told), tuple(s.number for s in told)
-        return Response("chain", (Chain(texts, trajectory.answer, numbers),))
+        logical = tuple(n for n, step in enumerate(told, 1) if step.kind == "Logical")
+        return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))
     if method in UNREASONED:
         return Response("unstructured")
     if found := finds(trajectory.attempts):
