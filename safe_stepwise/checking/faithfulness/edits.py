@@ -1,0 +1,65 @@
+"""How far a told path is from the nearest gold one (the paper's 3.2.2 and Algorithm 3).
+
+Algorithm 3 as printed starts its minimum at 0, and so returns 0: here it starts at infinity.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from rapidfuzz.distance import Levenshtein
+
+from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, StepVerdict
+from safe_stepwise.checking.faithfulness.grounds import orders
+from safe_stepwise.checking.faithfulness.names import fact_of
+
+_FOREIGN: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "unread"))
+"""Faults of a step that tells no fact of the graph, as one out of order does all the same."""
+
+
+def edits(told: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
+    """Insertions, deletions and substitutions, each of cost 1, that make one path of another.
+
+    >>> edits("abc", "abd"), edits("ab", ""), edits("ab", "ba")
+    (1, 2, 2)
+    """
+    numbers: dict[Hashable, int] = {}  # what equals has one number; hashes may collide
+
+    def numbered(path: Sequence[Hashable]) -> list[int]:
+        return [numbers.setdefault(fact, len(numbers)) for fact in path]
+
+    return Levenshtein.distance(numbered(told), numbered(gold))
+
+
+def nearest(
+    told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]
+) -> tuple[int, float] | None:
+    """Edits to the nearest gold path, and those over the longer of both (0-1); None without any.
+
+    >>> nearest("abc", ["xyz", "ab"]), nearest("", [""]), nearest("a", [])
+    ((1, 0.3333333333333333), (0, 0.0), None)
+    """
+    found = ((edits(told, gold), max(len(told), len(gold))) for gold in golds)
+    return min(((count, count / (longer or 1)) for count, longer in found), default=None)
+
+
+def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
+    """The path that steps tell: each fact where it is first told, and what is none of the graph.
+
+    What a faulty step was matched to is not what it says, so that it stands for nothing of gold.
+    """
+    path: list[Hashable] = []
+    for number, step in enumerate(steps):
+        if step.fault in _FOREIGN:
+            path.append(number)
+        else:
+            path += [fact for t in step.triples if (fact := fact_of(t)) not in path]
+    return path
+
+
+def to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:
+    """Edits from what steps tell to the nearest gold path, as `nearest`; branches in any order."""
+    golds = (
+        order
+        for path in grounds.paths
+        for order in (orders(path) if grounds.is_branched else (path,))
+    )
+    return nearest(told_by(steps), ([fact_of(t) for t in gold] for gold in golds))

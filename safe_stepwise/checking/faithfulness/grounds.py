@@ -1,0 +1,153 @@
+"""What a question gives to judge its chains by: from a benchmark's annotations, or from any graph.
+
+2Wiki's and the made-up world's evidence and MuSiQue's decomposition are gold paths. HotpotQA
+annotates none: give people's derivations (R4C), or paths of any graph, to `grounds_of_paths`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from safe_stepwise.checking.faithfulness.chains import Grounds, Path
+from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_alike, is_same
+from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
+from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.language.text import without_qualifier
+from safe_stepwise.records import Passage, Question, Triple
+
+_MOST_ORDERS = 120
+"""Orders of a path that are looked at: all of five branches of one fact, or of three of two."""
+
+
+def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
+    """What a benchmark's row gives: its annotated path, its passages, and what ``graph`` adds.
+
+    ``graph``: what else is known of its passages, such as a label's ``knowledge_graph``: what
+    retrieval may also choose. A row without annotated hops has no path, and nothing can be judged
+    by it.
+
+    >>> path = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana"))
+    >>> asked = Question("q", "b", "train", "Who married Dune Rain's director?", "Ana",
+    ...                  evidence=path)
+    >>> grounds = grounds_of(asked, [Triple("Ana", "place of birth", "Oru")])
+    >>> grounds.starts, len(grounds.paths[0]), len(grounds.triples), grounds.is_branched
+    (('Dune Rain',), 2, 3, False)
+    """
+    path = tuple(triple for hop in annotated_hops(question) for triple in hop.triples)
+    return grounds_of_paths(
+        question.question,
+        question.accepted,
+        [path] if path else [],
+        graph,
+        question.passages,
+        compares=is_comparison(question),
+    )
+
+
+def grounds_of_paths(
+    question: str,
+    answers: Iterable[str],
+    paths: Iterable[Sequence[Triple]],
+    triples: Iterable[Triple] = (),
+    passages: Iterable[Passage] = (),
+    compares: bool = False,
+) -> Grounds:
+    """What given gold paths give, each in an order in which it may be told; ``triples`` are more.
+
+    ``compares``: whether the question sets entities against each other, so that what is told of
+    one may come before or after what is told of another. So it does where the answer is yes or
+    no, and parts come in any order wherever a path is no walk.
+
+    >>> cast = Triple("Dune Rain", "starred_actors", "Ana Vorr")
+    >>> grounds_of_paths("what does Ana Vorr act in", ["Dune Rain"], [[cast]]).starts
+    ('Ana Vorr',)
+    """
+    golds = tuple(tuple(path) for path in paths if path)
+    answers = tuple(answers)
+    compares = compares or all(map(is_yes_or_no, answers))
+    branched = compares or not all(map(is_walk, golds))
+    return Grounds(
+        question=question,
+        answers=answers,
+        paths=golds,
+        triples=_unlike([t for path in golds for t in path], triples),
+        starts=_starts(question, () if compares else answers, golds, branched),
+        passages=tuple(passages),
+        is_branched=branched,
+    )
+
+
+def _unlike(gold: Iterable[Triple], more: Iterable[Triple]) -> tuple[Triple, ...]:
+    """Each fact once, gold ones first."""
+    found: dict[tuple[str, str, str], Triple] = {}
+    for triple in (*gold, *more):
+        found.setdefault(fact_of(triple), triple)
+    return tuple(found.values())
+
+
+def _starts(
+    question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool
+) -> tuple[str, ...]:
+    """What of the paths the question names; where it names nothing or they branch, their roots."""
+    ends = dict.fromkeys(end for path in paths for t in path for end in (t.head, t.tail))
+    named = [end for end in ends if _names(question, end)]
+    roots = [root for path in paths for root in _roots(path)] if branched or not named else []
+    sought = [end for end in ends if any(is_alike(end, answer) for answer in answers)]
+    found = dict.fromkeys(end for end in (*named, *roots) if end not in sought)
+    return tuple(found)
+
+
+def _names(question: str, name: str) -> bool:
+    bare = without_qualifier(name)
+    return holds(question, bare) or holds(question, bare.partition(",")[0])
+
+
+def _roots(path: Path) -> Iterator[str]:
+    return (t.head for t in path if not any(is_same(t.head, other.tail) for other in path))
+
+
+def onward(triple: Triple, place: str) -> Iterator[str]:
+    """Where a fact leads from a place, whichever way it is told: to its other end, or nowhere."""
+    if is_same(triple.head, place):
+        yield triple.tail
+    if is_same(triple.tail, place):
+        yield triple.head
+
+
+@lru_cache(maxsize=4096)
+def is_walk(path: Path) -> bool:
+    """Whether each fact starts where the one before it ended, whichever way they are told.
+
+    >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ors", "spouse", "Ana")
+    >>> is_walk((one, two)), is_walk((one, Triple("Ford", "director", "Edo")))
+    (True, False)
+    """
+    places = {path[0].head, path[0].tail} if path else set()
+    for triple in path[1:]:
+        places = {end for place in places for end in onward(triple, place)}
+    return bool(places) or not path
+
+
+@lru_cache(maxsize=4096)
+def orders(path: Path) -> tuple[Path, ...]:
+    """The orders in which a branched path may be told, the given one first (120 at most).
+
+    A fact comes after those of the path, told before it, that it starts from.
+
+    >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ford", "director", "Edo")
+    >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))
+    (2, 3)
+    """
+    needs = [
+        {n for n, other in enumerate(path[:place]) if is_same(other.tail, triple.head)}
+        for place, triple in enumerate(path)
+    ]
+
+    def told(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(order) == len(path):
+            yield order
+        for place, needed in enumerate(needs):
+            if place not in order and needed <= set(order):
+                yield from told((*order, place))
+
+    found = zip(range(_MOST_ORDERS), told(()), strict=False)
+    return tuple(tuple(path[place] for place in order) for _, order in found)
