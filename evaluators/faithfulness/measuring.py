@@ -7,7 +7,7 @@ nor how it is spread changes what comes out.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,13 @@ from evaluators.comparison.systems import System, in_order
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.said import Kind, Response, response_of, taken
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule, StepVerdict
+from safe_stepwise.checking.faithfulness.chains import (
+    Chain,
+    ChainVerdict,
+    Grounds,
+    Rule,
+    StepVerdict,
+)
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval
@@ -58,24 +64,30 @@ Job = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One question and system; see the package for how it is written.
+    """One outcome, judged; see the package for how it is written.
 
-    ``verdicts`` and, of several samples, the attempts that they are of, are by rule.
+    ``taken``: as what a vote is told; ``question``: what was asked; ``steps``: numbers and texts of
+    the chain; ``verdicts`` and, of a vote, the attempts that they are of, by rule.
     """
 
+    outcome: Outcome
+    question: Question
     system: System
     taken: str
-    benchmark: str
-    question_id: str
-    answer: str
-    is_exact: bool
-    judge: str | None
-    simulated: bool
     response: Kind
-    has_evidence: bool
     steps: tuple[tuple[int, str], ...] = ()
-    verdicts: Verdicts | None = None
-    samples: Mapping[Rule, int] | None = None
+    verdicts: Verdicts = field(default_factory=dict)
+    samples: Mapping[Rule, int] = field(default_factory=dict)
+
+    @property
+    def benchmark(self) -> str:
+        """The question's."""
+        return self.outcome.benchmark
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the answer is right by the benchmark's exact match."""
+        return self.outcome.exact_match == 1
 
 
 def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
@@ -94,7 +106,8 @@ def measure(
     responses = [response_of(outcome) for outcome, _ in asked]
     pieces = _pieces(asked, responses, knowledge)
     keys = [*pieces]
-    jobs = [tuple(pieces[key] for key in keys[at : at + AT_ONCE]) for at in range(0, len(keys), AT_ONCE)]
+    starts = range(0, len(keys), AT_ONCE)
+    jobs = [tuple(pieces[key] for key in keys[at : at + AT_ONCE]) for at in starts]
     total, done = sum(len(piece.chains) for piece in pieces.values()), 0
     judged: list[list[Verdicts]] = []
     stands = lambda: counts(done, 0, total - done)  # noqa: E731
@@ -184,18 +197,7 @@ def _lines(
     key = _key(question)
     found = [judged.get((key, chain), {}) for chain in response.chains]
     for way in taken(response):
-        plain = Line(
-            system,
-            way,
-            outcome.benchmark,
-            outcome.question_id,
-            outcome.trajectory.answer,
-            outcome.exact_match == 1,
-            outcome.verdict,
-            outcome.simulated,
-            response.kind,
-            is_grounded(question),
-        )
+        plain = Line(outcome, question, system, way, response.kind)
         if way == "best_of_n":
             yield _best(plain, response, found)
         elif response.chains:
@@ -206,7 +208,7 @@ def _lines(
                 plain,
                 steps=tuple(zip(numbers, chain.steps, strict=True)),
                 verdicts=found[response.chosen],
-                samples=None if at is None else dict.fromkeys(found[response.chosen], at),
+                samples={} if at is None else dict.fromkeys(found[response.chosen], at),
             )
         else:
             yield plain
@@ -230,8 +232,8 @@ def _sorted(lines: Sequence[Line]) -> list[Line]:
     return sorted(
         lines,
         key=lambda line: (
-            places[line.system], ways[line.taken], line.benchmark, line.question_id,
-            canonical_json([line.answer, line.response, line.steps, line.verdicts]),
+            places[line.system], ways[line.taken], line.benchmark, line.outcome.question_id,
+            canonical_json([line.outcome, line.question]),
         ),
     )  # fmt: skip
 
@@ -240,7 +242,7 @@ def repeated(lines: Iterable[Line]) -> Iterator[tuple[tuple[str, str, int], Line
     """Lines of one system by question: those that share an id are numbered in their order."""
     seen = Counter[tuple[str, str]]()
     for line in lines:
-        key = line.benchmark, line.question_id
+        key = line.benchmark, line.outcome.question_id
         yield (*key, seen[key]), line
         seen[key] += 1
 
@@ -273,16 +275,14 @@ def _plain(triple: Triple) -> list[str]:
 
 def row_of(line: Line, system: int) -> dict[str, Any]:
     """A line of ``faithfulness.jsonl``; ``system`` is its place among the systems."""
-    samples = line.samples or {}
-    verdicts = line.verdicts or {}
     return {
         "system": system,
         "benchmark": line.benchmark,
-        "question_id": line.question_id,
-        "answer": line.answer,
+        "question_id": line.outcome.question_id,
+        "answer": line.outcome.trajectory.answer,
         "exact_match": line.is_exact,
-        "judge": line.judge,
+        "judge": line.outcome.verdict,
         "response": line.response,
         "steps": [{"number": number, "text": text} for number, text in line.steps],
-        "rules": {rule: judged_row(v, samples.get(rule)) for rule, v in verdicts.items()},
+        "rules": {r: judged_row(v, line.samples.get(r)) for r, v in line.verdicts.items()},
     }

@@ -45,10 +45,10 @@ def paired(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def _measures(lines: Sequence[Line]) -> Iterator[tuple[dict[str, Any], Flag]]:
-    judged = any(line.judge is not None for line in lines)
+    judged = any(line.outcome.verdict is not None for line in lines)
     by: list[AnswerBy] = ["exact_match", *(["judge"] if judged else [])]  # type: ignore[list-item]
     for rule in RULES:
-        if any(rule in (line.verdicts or {}) for line in lines):
+        if any(rule in line.verdicts for line in lines):
             for answer in by:
                 yield _key(rule, "spurious", answer), _spurious(rule, answer)
             yield _key(rule, "unfaithful", None), _unfaithful(rule)

@@ -45,7 +45,7 @@ def _system(system: System, way: str, name: str, lines: Sequence[Line]) -> dict[
     by_benchmark: dict[str, list[Line]] = {}
     for line in lines:
         by_benchmark.setdefault(line.benchmark, []).append(line)
-    simulated = any(line.simulated for line in lines)
+    simulated = any(line.outcome.simulated for line in lines)
     return {
         "name": marked(name, simulated),
         **system.as_json(),
@@ -59,7 +59,7 @@ def _system(system: System, way: str, name: str, lines: Sequence[Line]) -> dict[
 def part(lines: Sequence[Line]) -> dict[str, Any]:
     """What some lines of one system come to."""
     responses = Counter(line.response for line in lines)
-    rules = [rule for rule in RULES if any(rule in (line.verdicts or {}) for line in lines)]
+    rules = [rule for rule in RULES if any(rule in line.verdicts for line in lines)]
     return {
         "questions": len(lines),
         "chains": responses["chain"],
@@ -72,7 +72,7 @@ def outcome_of(line: Line, rule: Rule) -> str:
     """One of `COLUMNS`; what there is no evidence for is unjudgeable."""
     if line.response != "chain":
         return line.response
-    verdict = (line.verdicts or {}).get(rule)
+    verdict = line.verdicts.get(rule)
     return verdict.path if verdict else "unjudgeable"
 
 
@@ -81,14 +81,14 @@ def is_right(line: Line, rule: Rule, by: AnswerBy) -> bool | None:
     if by == "exact_match":
         return line.is_exact
     if by == "judge":
-        return {"correct": True, "incorrect": False}.get(line.judge or "")
-    verdict = (line.verdicts or {}).get(rule)
+        return {"correct": True, "incorrect": False}.get(line.outcome.verdict or "")
+    verdict = line.verdicts.get(rule)
     # The rules compare no answer without a chain: of those that gave one, exact match does.
     return verdict.is_right if verdict else line.is_exact
 
 
 def _ruled(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:
-    judged = any(line.judge is not None for line in lines)
+    judged = any(line.outcome.verdict is not None for line in lines)
     return {
         "answers": {
             by: _table(lines, rule, by) for by in ANSWERS if by != "judge" or judged
@@ -156,7 +156,7 @@ def _edits(lines: Sequence[Line], rule: Rule) -> dict[str, Any] | None:
     found = [
         (verdict.edits, verdict.distance)
         for line in lines
-        if (verdict := (line.verdicts or {}).get(rule)) is not None
+        if (verdict := line.verdicts.get(rule)) is not None
     ]
     known = [(count, share) for count, share in found if count is not None and share is not None]
     if not known:
@@ -173,7 +173,7 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
     chains: Counter[tuple[int | None, str]] = Counter()
     right: Counter[tuple[int | None, str]] = Counter()
     for line in lines:
-        verdict = (line.verdicts or {}).get(rule)
+        verdict = line.verdicts.get(rule)
         if line.response == "chain" and verdict and verdict.path == "unfaithful":
             chains[verdict.first, verdict.fault] += 1
             right[verdict.first, verdict.fault] += line.is_exact
