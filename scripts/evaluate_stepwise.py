@@ -12,6 +12,7 @@ from dataclasses import replace
 from builders.benchmarks import BENCHMARKS
 from evaluators.comparison import published, report
 from evaluators.derivations import read_derivations
+from evaluators.faithfulness import command as faithfulness
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
@@ -70,6 +71,7 @@ def evaluated(options: Options) -> str:
         QUESTIONS,
         RESULTS,
         predictions.FOLDER,
+        *faithfulness.OWNED,
         *(report.FILES if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
+from evaluators.comparison.systems import System
 from evaluators.comparison.tables import write_files
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
@@ -173,7 +174,10 @@ def measure_folder(
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                folder / REPORT / tables.PAGE)  # fmt: skip
-    return "\n".join([tables.said_of(found), "", *map(str, written)])
+    lines = [tables.said_of(found, with_tests=True)]
+    if found["simulated"]:
+        lines.append("simulated: an engine without a model took part, so no number is a result")
+    return "\n".join([*lines, "", *map(str, written)])
 
 
 def _results(folder: Path) -> dict[str, Any]:
@@ -204,7 +208,7 @@ def _asked(folder: Path, settings: Mapping[str, Any], source: Source | None) -> 
         key = _key(question.benchmark, question.id, {**under, **record.conditions})
         known[f"{key} {seen[key]}"] = question
         seen[key] += 1
-    copies = Counter[tuple[str, str]]()
+    copies = Counter[tuple[System, str]]()
     for outcome in read_outcomes(folder):
         outcome = replace(outcome, conditions={**conditions, **outcome.conditions})
         key = _key(outcome.benchmark, outcome.question_id, asked_under(outcome.conditions))

@@ -85,7 +85,7 @@ def read_knowledge(file: Path) -> Knowledge:
                 f"{file}, line {number}: {line.strip()[:60]!r} is no triple; write it as "
                 "head|relation|tail"
             )
-        found[Triple(*parts)] = None
+        found[Triple(parts[0], parts[1], parts[2])] = None
     if not found:
         raise UserError(f"{file}: holds no triple; give a file of head|relation|tail lines")
     return Knowledge(file.name, hashlib.sha256(content).hexdigest(), [*found])

@@ -2,8 +2,9 @@
 
 The pairs are the comparison's (`evaluators.comparison.systems.pairs`); of a vote its majority is
 paired. McNemar's exact test counts the questions on which one alone is *spurious* (a right answer
-by an unfaithful chain) or *unfaithful*. A wrong answer is never spurious, whatever its chain; what
-is undecided in either of the two is left out and counted.
+by an unfaithful chain) or *unfaithful*. What is undecided in either of the two is left out and
+counted: a chain that is unjudgeable, or none beside an answer, whether that is right or wrong, as
+else the wrong ones alone would stay. Who gave no answer was not spurious.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +62,7 @@ def _key(rule: Rule, what: What, answer: AnswerBy | None) -> dict[str, Any]:
 def _spurious(rule: Rule, by: AnswerBy) -> Flag:
     def flag(line: Line) -> bool | None:
         right, came_to = is_right(line, rule, by), outcome_of(line, rule)
-        if right is None or (right and came_to not in ("faithful", "unfaithful")):
+        if right is None or came_to in ("unjudgeable", "unstructured"):
             return None
         return right and came_to == "unfaithful"
 
@@ -76,11 +77,11 @@ def _unfaithful(rule: Rule) -> Flag:
 def _tested(
     first: Mapping[Asked, Line], second: Mapping[Asked, Line], flag: Flag, benchmark: str | None
 ) -> dict[str, Any]:
-    """Of one pair; nothing where the two share no question."""
+    """Of one pair; nothing where the two share no question that is decided in both."""
     shared = [key for key in first if key in second and benchmark in (None, key[0])]
     both = [(flag(first[key]), flag(second[key])) for key in shared]
     known = [(one, other) for one, other in both if one is not None and other is not None]
-    if not shared:
+    if not known:
         return {}
     ours = sum(one and not other for one, other in known)
     theirs = sum(other and not one for one, other in known)
@@ -89,7 +90,7 @@ def _tested(
         "left_out": len(shared) - len(known),
         "first_only": ours,
         "second_only": theirs,
-        "difference": round((ours - theirs) / len(known), 6) if known else None,
+        "difference": round((ours - theirs) / len(known), 6),
         "p": mcnemar(ours, theirs),
     }
 

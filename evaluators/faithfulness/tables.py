@@ -14,6 +14,7 @@ from evaluators.comparison.tables import (
     percent,
 )
 from evaluators.faithfulness.summary import COLUMNS
+from safe_stepwise.store.tables import table
 
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"
 FILES = (PAGE, CSV)
@@ -37,37 +38,31 @@ _HEADER = ("method", "rule", "questions", "right", "faithful", "unfaithful", "un
            "spurious, %", "gap, points", "edits")  # fmt: skip
 
 
-def said_of(found: Mapping[str, Any]) -> str:
-    """What there is to say on the console: text without marks."""
-    rows = [_HEADER, *_rows(found["systems"], "all")]
-    lines = [_console(rows), ""]
-    lines += [_tested(found, one) for one in found["paired"] if _is_told(one)]
-    lacking = found["settings"]["without_evidence"]
-    if lacking:
-        lines.append(f"questions without evidence, whose chains nothing can judge: {lacking:,}")
-    if found["simulated"]:
-        lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join(lines).rstrip()
+def said_of(found: Mapping[str, Any], with_tests: bool = False) -> str:
+    """What there is to say on the console; ``with_tests`` also of each pair, by the first rule."""
+    rows: Table = [_HEADER, *_rows(found["systems"], "all")]
+    lines = [table(rows)]
+    told = [one for one in found["paired"] if _is_told(one, found["settings"]["rules"][0])]
+    if with_tests and told:
+        lines += ["", table(_tests(found["systems"], told))]
+    if lacking := found["settings"]["without_evidence"]:
+        lines += ["", f"questions without evidence, whose chains nothing can judge: {lacking:,}"]
+    return "\n".join(lines)
 
 
-def _console(rows: Sequence[Sequence[object]]) -> str:
-    from safe_stepwise.store.tables import table
-
-    return table(rows)
-
-
-def _is_told(one: Mapping[str, Any]) -> bool:
-    """On the console: the house's rule, if it was measured, exact matches, all benchmarks."""
-    return one["benchmark"] is None and one["what"] == "spurious" and one["answer"] == "exact_match"
+def _is_told(one: Mapping[str, Any], rule: str) -> bool:
+    told = one["rule"], one["benchmark"], one["answer"], one["what"]
+    return told == (rule, None, "exact_match", "spurious")
 
 
-def _tested(found: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    names = [_name(found["systems"][one[which]]) for which in ("first", "second")]
-    return (
-        f"{one['rule']}: {names[0]} is spurious alone on {one['first_only']} of {one['pairs']} "
-        f"questions, {names[1]} on {one['second_only']} (p {p_text(one['p_holm'])}, "
-        f"{one['left_out']} left out)"
-    )
+def _tests(systems: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any]]) -> Table:
+    header = ("right, by unfaithful steps", "alone", "against", "alone", "pairs", "left out", "p")
+    found: Table = [header]
+    for one in told:
+        names = [_name(systems[one[which]], systems) for which in ("first", "second")]
+        counts = [one[name] for name in ("first_only", "second_only", "pairs", "left_out")]
+        found.append([names[0], counts[0], names[1], *counts[1:], p_text(one["p_holm"])])
+    return found
 
 
 def files(found: Mapping[str, Any]) -> dict[str, bytes]:
@@ -103,22 +98,24 @@ def _rows(systems: Sequence[Mapping[str, Any]], benchmark: str) -> Iterator[Sequ
             told = ruled["answers"]["exact_match"]
             right = told["right"]
             yield (
-                _name(system), rule, part["questions"], sum(right.values()), right["faithful"],
+                _name(system, systems), rule, part["questions"], sum(right.values()), right["faithful"],
                 right["unfaithful"], right["unjudgeable"], _spurious(told["spurious"]),
                 _gap(told["gap"]), _edits(ruled["edits"]),
             )  # fmt: skip
 
 
 def _two_by_two(systems: Sequence[Mapping[str, Any]]) -> Table:
-    table: Table = [("method", "rule", "right by", "answer", *COLUMNS, "unscored")]
+    rows: Table = [("method", "rule", "right by", "answer", *COLUMNS, "unscored")]
     for system in systems:
         for rule, ruled in system["all"]["rules"].items():
             for by, told in ruled["answers"].items():
                 for answer in ("right", "wrong"):
                     counts = [told[answer][column] for column in COLUMNS]
                     said = by.replace("_", " ")
-                    table.append([_name(system), rule, said, answer, *counts, told["unscored"]])
-    return table
+                    rows.append(
+                        [_name(system, systems), rule, said, answer, *counts, told["unscored"]]
+                    )
+    return rows
 
 
 def _broken(systems: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
@@ -126,20 +123,28 @@ def _broken(systems: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
         for rule, ruled in system["all"]["rules"].items():
             for one in ruled["breaks"]:
                 place = one["position"] or "whole"
-                yield (_name(system), rule, place, one["fault"], one["chains"], one["right"])
+                yield (
+                    _name(system, systems),
+                    rule,
+                    place,
+                    one["fault"],
+                    one["chains"],
+                    one["right"],
+                )
 
 
 def _paired(found: Mapping[str, Any]) -> Table:
-    table: Table = [("first", "second", "rule", "on", "what", "right by", "pairs", "left out",
+    systems = found["systems"]
+    rows: Table = [("first", "second", "rule", "on", "what", "right by", "pairs", "left out",
                      "first alone", "second alone", "p", "Holm's p")]  # fmt: skip
     for one in found["paired"]:
-        names = [_name(found["systems"][one[which]]) for which in ("first", "second")]
+        names = [_name(systems[one[which]], systems) for which in ("first", "second")]
         by = (one["answer"] or NOTHING).replace("_", " ")
         counts = [one[name] for name in ("pairs", "left_out", "first_only", "second_only")]
         where = one["benchmark"] or "all"
         tests = [p_text(one["p"]), p_text(one["p_holm"])]
-        table.append([*names, one["rule"], where, one["what"], by, *counts, *tests])
-    return table
+        rows.append([*names, one["rule"], where, one["what"], by, *counts, *tests])
+    return rows
 
 
 def _csv(systems: Sequence[Mapping[str, Any]]) -> Table:
@@ -147,7 +152,7 @@ def _csv(systems: Sequence[Mapping[str, Any]]) -> Table:
     numbers = ("of", "value", "low", "high", "least", "most")
     gaps = ("answer", "reasoning", "low", "high")
     both = [f"{answer}_{column}" for answer in ("right", "wrong") for column in COLUMNS]
-    table: Table = [
+    rows: Table = [
         ("method", "benchmark", "rule", "right_by", "questions", *both, "unscored",
          *(f"spurious_{name}" for name in numbers), *(f"gap_{name}" for name in gaps),
          "edits", "edits_normalised", "simulated")
@@ -161,10 +166,10 @@ def _csv(systems: Sequence[Mapping[str, Any]]) -> Table:
                     counts = [told[a][c] for a in ("right", "wrong") for c in COLUMNS]
                     shares = [told["spurious"][n] for n in numbers] + [told["gap"][n] for n in gaps]
                     plain = ["" if share is None else share for share in shares]
-                    about = [_name(system), name, rule, by, part["questions"]]
+                    about = [_name(system, systems), name, rule, by, part["questions"]]
                     last = [edits["count"], edits["normalised"], str(system["simulated"]).lower()]
-                    table.append([*about, *counts, told["unscored"], *plain, *last])
-    return table
+                    rows.append([*about, *counts, told["unscored"], *plain, *last])
+    return rows
 
 
 def _part(system: Mapping[str, Any], benchmark: str) -> Mapping[str, Any]:
@@ -174,10 +179,11 @@ def _part(system: Mapping[str, Any], benchmark: str) -> Mapping[str, Any]:
     return found
 
 
-def _name(system: Mapping[str, Any]) -> str:
-    """With who answers, where that is not the method's own business alone."""
-    answering = next(iter(system["players"].values()), "")
-    return f"{answering}, {system['name']}" if answering else str(system["name"])
+def _name(system: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) -> str:
+    """With who answers, where several do."""
+    answering = [next(iter(one["players"].values()), "") for one in (system, *systems)]
+    several = len(set(answering)) > 1
+    return f"{answering[0]}, {system['name']}" if several else str(system["name"])
 
 
 def _spurious(found: Mapping[str, Any]) -> str:

@@ -16,8 +16,10 @@ from evaluators.comparison.systems import (
     values_by_name,
 )
 from evaluators.comparison.tables import AVERAGE
-from evaluators.outcomes import Outcome
-from evaluators.run.evaluation import Evaluation, Progress, evaluate
+from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.tables import said_of
+from evaluators.outcomes import Outcome, QuestionRecord
+from evaluators.run.evaluation import Evaluation, Progress, SystemRun, evaluate
 from evaluators.run.results import ALL, settings_of, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
@@ -48,10 +50,17 @@ def carry_out(
     _refuse_nothing(plan, outcomes)
     results = write(plan, runs)
     compared = compare(outcomes, report_folder(plan))
-    whole = {**results, "comparison": compared}
+    earned = faithfulness.told(_asked(plan, runs), plan.output, report_folder(plan))
+    whole = {**results, "comparison": compared, **({faithfulness.KEY: earned} if earned else {})}
     text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(plan.output / RESULTS, f"{text}\n".encode())
-    return summary(plan, results)
+    return summary(plan, whole)
+
+
+def _asked(plan: Evaluation, runs: Sequence[SystemRun]) -> list[faithfulness.Asked]:
+    """Each outcome with its question, as far as that is kept, so that it can be measured anew."""
+    kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
+    return [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
 
 
 def report_folder(plan: Evaluation) -> Path:
@@ -105,6 +114,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
         lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
+    if earned := results.get(faithfulness.KEY):
+        lines += ["", "were right answers earned?", said_of(earned)]
     files = [plan.output / TRAJECTORIES, plan.output / RESULTS, report_folder(plan) / COMPARISON]
     by_method = report_folder(plan) / METHODS_PAGE
     files += [by_method] if by_method.is_file() else []
