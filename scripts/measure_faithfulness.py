@@ -9,7 +9,7 @@ from typing import Any
 
 from builders.verified.evaluation_questions import read
 from builders.work.workers import in_order
-from evaluators.faithfulness.command import FAITHFULNESS, Named, Source, measure_folder
+from evaluators.faithfulness.command import FAITHFULNESS, Plan, Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.measuring import RULES, Options
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
@@ -21,18 +21,14 @@ def main(arguments: Sequence[str]) -> None:
     """Measure and print a summary; raises ``UserError`` for what the user can mend."""
     given = _parser().parse_args(arguments)
     rules = RULES if given.rule == "both" else (given.rule,)
-    retrieval = RETRIEVALS[given.retrieval]
-    retrieval([], [])  # an extra that is not installed is told now
-    known = read_knowledge(given.kb) if given.kb else None
-    said = measure_folder(
-        given.results,
-        Options(rules, retrieval, given.sigma),
-        Named(rules, given.retrieval, given.sigma),
-        known,
+    RETRIEVALS[given.retrieval]([""], [""])  # an extra that is not installed is told now
+    plan = Plan(
+        Options(rules, given.retrieval, given.sigma),
+        read_knowledge(given.kb) if given.kb else None,
         partial(in_order, workers=given.workers, own_processes=True),
-        partial(_source, given.questions) if given.questions else None,
     )
-    print(said)
+    source = partial(_source, given.questions) if given.questions else None
+    print(measure_folder(given.results, plan, source))
 
 
 def _source(questions: str, settings: Mapping[str, Any]) -> Source:

@@ -42,13 +42,14 @@ A PAIR compares two systems on the questions that both have, by McNemar's exact 
 benchmarks (None) and, where there are several, in each; Holm's p counts the pairs of one rule,
 measure, answer and benchmark::
 
-    {"first": 2, "second": 0, "rule": "house", "benchmark": null, "what": "spurious" | "unfaithful",
-     "answer": "exact_match" | "judge" | null, "pairs": 90, "left_out": 5, "first_only": 1,
-     "second_only": 12, "difference": -0.12, "p": .003, "p_holm": .006}
+    {"first": 2, "second": 0, "rule": "house", "benchmark": null,
+     "what": "spurious" | "unearned" | "unfaithful", "answer": "exact_match" | "judge" | null,
+     "pairs": 90, "left_out": 5, "first_only": 1, "second_only": 12, "difference": -0.12,
+     "p": .003, "p_holm": .006}
 
 ``first`` and ``second`` are places in ``systems``; ``first_only`` are the questions on which the
-first alone is *spurious* (right and unfaithful), or *unfaithful*. Left out are those undecided in
-either.
+first alone is *spurious* (right and unfaithful), or *unfaithful*; *unearned* are unfaithful chains
+where both answered rightly. Left out are those undecided in either.
 
 ``faithfulness.jsonl`` has a line a question and system, ordered by system, benchmark and id::
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
-from evaluators.comparison.systems import System
 from evaluators.comparison.tables import write_files
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
@@ -61,12 +60,12 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What decides on the verdicts, as it was named; ``sigma`` None is the rule's own."""
+class Plan:
+    """How chains are judged, beside which graph, and how the work is spread."""
 
-    rules: tuple[str, ...]
-    retrieval: str = "words"
-    sigma: float | None = None
+    options: Options = field(default_factory=Options)
+    knowledge: Knowledge | None = None
+    spread: Spread = one_by_one
 
 
 # ------------------------------------------------------------------------------- while evaluating
@@ -76,10 +75,7 @@ def told(
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
-    options: Options | None = None,
-    named: Named | None = None,
-    knowledge: Knowledge | None = None,
-    spread: Spread = one_by_one,
+    plan: Plan = Plan(),
     source: Source | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
@@ -94,10 +90,8 @@ def told(
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    options = options or Options()
-    lines = measure(asked, options, knowledge, spread)
-    named = named or Named(options.rules)
-    found = _content(asked, lines, named, knowledge, source)
+    lines = measure(asked, plan.options, plan.knowledge, plan.spread)
+    found = _content(asked, lines, plan, source)
     at = places(lines)
     rows = (row_of(line, at[line.system, line.taken]) for line in lines)
     write_lines(folder / CHAINS, map(canonical_json, rows))
@@ -111,26 +105,26 @@ def told(
 def _content(
     asked: Sequence[Asked],
     lines: Sequence[Line],
-    named: Named,
-    knowledge: Knowledge | None,
+    plan: Plan,
     source: Source | None,
 ) -> dict[str, Any]:
+    options = plan.options
     questions = {(q.benchmark, q.id): is_grounded(q) for _, q in asked}
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome, _ in asked),
         "settings": {
-            "rules": [*named.rules],
-            "retrieval": named.retrieval,
-            "sigma": named.sigma,
-            "kb": knowledge.record if knowledge else None,
+            "rules": [*options.rules],
+            "retrieval": options.retrieval,
+            "sigma": options.sigma,
+            "kb": plan.knowledge.record if plan.knowledge else None,
             "evidence": _of(source),
             "questions": len(questions),
             "without_evidence": sum(not grounded for grounded in questions.values()),
             "code_sha256": code_digest(measure.__module__),
         },
-        "systems": systems(lines),
-        "paired": paired(lines),
+        "systems": systems(lines, options.rules),
+        "paired": paired(lines, options.rules),
     }
 
 
@@ -148,10 +142,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
 
 def measure_folder(
     folder: Path,
-    options: Options,
-    named: Named,
-    knowledge: Knowledge | None = None,
-    spread: Spread = one_by_one,
+    plan: Plan,
     read_source: Callable[[Mapping[str, Any]], Source] | None = None,
 ) -> str:
     """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
@@ -168,9 +159,7 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = told(
-            asked, folder, folder / REPORT, options, named, knowledge, spread, source, record
-        )
+        found = told(asked, folder, folder / REPORT, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                folder / REPORT / tables.PAGE)  # fmt: skip
@@ -208,7 +197,7 @@ def _asked(folder: Path, settings: Mapping[str, Any], source: Source | None) -> 
         key = _key(question.benchmark, question.id, {**under, **record.conditions})
         known[f"{key} {seen[key]}"] = question
         seen[key] += 1
-    copies = Counter[tuple[System, str]]()
+    copies = Counter[tuple[str, str]]()
     for outcome in read_outcomes(folder):
         outcome = replace(outcome, conditions={**conditions, **outcome.conditions})
         key = _key(outcome.benchmark, outcome.question_id, asked_under(outcome.conditions))

@@ -24,7 +24,7 @@ from safe_stepwise.checking.faithfulness.chains import (
 )
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.retrieval import Retrieval
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.progress import counts, telling
 
@@ -43,11 +43,12 @@ Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verd
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How chains are judged; ``retrieval`` and ``sigma`` are the paper's rule's, None its own."""
+    """How chains are judged; ``retrieval`` (by its name) and ``sigma`` are the paper's rule's."""
 
     rules: tuple[Rule, ...] = RULES
-    retrieval: Retrieval | None = None
+    retrieval: str = "words"
     sigma: float | None = None
+    """None: the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,11 @@ def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[li
 
 def measure(
     asked: Sequence[Asked],
-    options: Options | None = None,
+    options: Options = Options(),
     knowledge: Knowledge | None = None,
     spread: Spread = one_by_one,
 ) -> list[Line]:
     """The lines of all outcomes, ordered by system, benchmark and question."""
-    options = options or Options()
     responses = [response_of(outcome) for outcome, _ in asked]
     pieces = _pieces(asked, responses, knowledge)
     keys = [*pieces]
@@ -143,11 +143,12 @@ def _judged(piece: Piece, options: Options) -> list[Verdicts]:
 
 def _verdict(grounds: Grounds, chain: Chain, rule: Rule, options: Options) -> ChainVerdict:
     """By the paper's rule each step is a triple, so that it is not shown what only concludes."""
+    retrieval = RETRIEVALS[options.retrieval]
     if rule != "paper" or not chain.concluding:
-        return judge_chain(grounds, chain, rule, options.retrieval, options.sigma)
+        return judge_chain(grounds, chain, rule, retrieval, options.sigma)
     places = [n for n in range(1, len(chain.steps) + 1) if n not in chain.concluding]
     stating = Chain(tuple(chain.steps[n - 1] for n in places), chain.answer)
-    found = judge_chain(grounds, stating, rule, options.retrieval, options.sigma)
+    found = judge_chain(grounds, stating, rule, retrieval, options.sigma)
     steps = dict(zip(places, found.steps, strict=False))
     whole = tuple(steps.get(n, StepVerdict()) for n in range(1, len(chain.steps) + 1))
     return replace(found, steps=whole, first=found.first and places[found.first - 1])

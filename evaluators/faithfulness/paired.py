@@ -4,7 +4,9 @@ The pairs are the comparison's (`evaluators.comparison.systems.pairs`); of a vot
 paired. McNemar's exact test counts the questions on which one alone is *spurious* (a right answer
 by an unfaithful chain) or *unfaithful*. What is undecided in either of the two is left out and
 counted: a chain that is unjudgeable, or none beside an answer, whether that is right or wrong, as
-else the wrong ones alone would stay. Who gave no answer was not spurious.
+else the wrong ones alone would stay. Who gave no answer was not spurious. A system that answers more
+questions rightly has more right answers to be spurious in: *unearned* are unfaithful chains among
+the questions that both answered rightly.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,16 +14,16 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import holm, mcnemar
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.faithfulness.measuring import RULES, Line, repeated
+from evaluators.faithfulness.measuring import Line, repeated
 from evaluators.faithfulness.summary import AnswerBy, is_right, outcome_of, places
 from safe_stepwise.checking.faithfulness.chains import Rule
 
-What = Literal["spurious", "unfaithful"]
+What = Literal["spurious", "unearned", "unfaithful"]
 Asked = tuple[str, str, int]
 Flag = Callable[[Line], bool | None]
 
 
-def paired(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """All pairs, by rule, measure, answer and benchmark, with Holm's p within these."""
     told = [line for line in lines if line.taken != "best_of_n"]
     held: dict[System, dict[Asked, Line]] = {}
@@ -32,7 +34,7 @@ def paired(lines: Sequence[Line]) -> list[dict[str, Any]]:
     benchmarks = sorted({line.benchmark for line in told})
     parts = [None, *(benchmarks if len(benchmarks) > 1 else [])]
     found: list[dict[str, Any]] = []
-    for key, flag in _measures(told):
+    for key, flag in _measures(told, rules):
         for benchmark in parts:
             family = [
                 {"first": at[first], "second": at[second], **key, "benchmark": benchmark, **tested}
@@ -45,14 +47,16 @@ def paired(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return found
 
 
-def _measures(lines: Sequence[Line]) -> Iterator[tuple[dict[str, Any], Flag]]:
+def _measures(
+    lines: Sequence[Line], rules: Sequence[Rule]
+) -> Iterator[tuple[dict[str, Any], Flag]]:
     judged = any(line.outcome.verdict is not None for line in lines)
-    by: list[AnswerBy] = ["exact_match", *(["judge"] if judged else [])]  # type: ignore[list-item]
-    for rule in RULES:
-        if any(rule in line.verdicts for line in lines):
-            for answer in by:
-                yield _key(rule, "spurious", answer), _spurious(rule, answer)
-            yield _key(rule, "unfaithful", None), _unfaithful(rule)
+    by: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
+    for rule in rules:
+        for answer in by:
+            yield _key(rule, "spurious", answer), _spurious(rule, answer)
+            yield _key(rule, "unearned", answer), _unearned(rule, answer)
+        yield _key(rule, "unfaithful", None), _unfaithful(rule)
 
 
 def _key(rule: Rule, what: What, answer: AnswerBy | None) -> dict[str, Any]:
@@ -67,6 +71,11 @@ def _spurious(rule: Rule, by: AnswerBy) -> Flag:
         return right and came_to == "unfaithful"
 
     return flag
+
+
+def _unearned(rule: Rule, by: AnswerBy) -> Flag:
+    unfaithful = _unfaithful(rule)
+    return lambda line: unfaithful(line) if is_right(line, rule, by) else None
 
 
 def _unfaithful(rule: Rule) -> Flag:

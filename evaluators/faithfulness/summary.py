@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from evaluators.comparison.significance import wilson
 from evaluators.comparison.systems import System, names
-from evaluators.faithfulness.measuring import RULES, Line
+from evaluators.faithfulness.measuring import Line
 from evaluators.faithfulness.said import Kind
 from safe_stepwise.checking.faithfulness.chains import Rule, Verdict
 from safe_stepwise.store.names import marked
@@ -19,14 +19,14 @@ WAYS = {"only": "", "majority": "majority", "best_of_n": "best of n"}
 _DIGITS = 6
 
 
-def systems(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """The systems, in the order of their lines."""
+def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    """The systems, in the order of their lines; ``rules`` are those that judged them."""
     groups: dict[tuple[System, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.system, line.taken), []).append(line)
     known = names(list(dict.fromkeys(system for system, _ in groups)))
     return [
-        _system(system, way, _called(known[system], way), found)
+        _system(system, way, _called(known[system], way), found, rules)
         for (system, way), found in groups.items()
     ]
 
@@ -41,7 +41,9 @@ def _called(name: str, way: str) -> str:
     return f"{name} ({WAYS[way]})" if WAYS[way] else name
 
 
-def _system(system: System, way: str, name: str, lines: Sequence[Line]) -> dict[str, Any]:
+def _system(
+    system: System, way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]
+) -> dict[str, Any]:
     by_benchmark: dict[str, list[Line]] = {}
     for line in lines:
         by_benchmark.setdefault(line.benchmark, []).append(line)
@@ -51,15 +53,14 @@ def _system(system: System, way: str, name: str, lines: Sequence[Line]) -> dict[
         **system.as_json(),
         "simulated": simulated,
         "taken": way,
-        "benchmarks": {benchmark: part(found) for benchmark, found in by_benchmark.items()},
-        "all": part(lines),
+        "benchmarks": {benchmark: part(found, rules) for benchmark, found in by_benchmark.items()},
+        "all": part(lines, rules),
     }
 
 
-def part(lines: Sequence[Line]) -> dict[str, Any]:
+def part(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     """What some lines of one system come to."""
     responses = Counter(line.response for line in lines)
-    rules = [rule for rule in RULES if any(rule in line.verdicts for line in lines)]
     return {
         "questions": len(lines),
         "chains": responses["chain"],

@@ -1,7 +1,7 @@
 """The numbers of `evaluators.faithfulness` as tables: on the console, and as a report's page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from evaluators.comparison.tables import (
     NOTHING,
@@ -14,6 +14,7 @@ from evaluators.comparison.tables import (
     percent,
 )
 from evaluators.faithfulness.summary import COLUMNS
+from safe_stepwise.checking.faithfulness.chains import Verdict
 from safe_stepwise.store.tables import table
 
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"
@@ -31,11 +32,13 @@ SAID = (
 )
 PAIRED = (
     "Questions on which the one system alone is spurious (right by an unfaithful chain), or "
-    "unfaithful; McNemar's exact test, Holm's p over the pairs of one rule and measure. Undecided "
+    "unfaithful; unearned are unfaithful chains where both answered rightly. McNemar's exact test, Holm's p over the pairs of one rule and measure. Undecided "
     "questions of either are left out."
 )
 _HEADER = ("method", "rule", "questions", "right", "faithful", "unfaithful", "unjudgeable",
-           "spurious, %", "gap, points", "edits")  # fmt: skip
+           "no chain", "spurious, %", "gap, points", "edits")  # fmt: skip
+
+_WHERE = {"spurious": "itself right", "unearned": "both right"}
 
 
 def said_of(found: Mapping[str, Any], with_tests: bool = False) -> str:
@@ -51,17 +54,20 @@ def said_of(found: Mapping[str, Any], with_tests: bool = False) -> str:
 
 
 def _is_told(one: Mapping[str, Any], rule: str) -> bool:
-    told = one["rule"], one["benchmark"], one["answer"], one["what"]
-    return told == (rule, None, "exact_match", "spurious")
+    told = one["rule"], one["benchmark"], one["answer"]
+    return told == (rule, None, "exact_match")
 
 
 def _tests(systems: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any]]) -> Table:
-    header = ("right, by unfaithful steps", "alone", "against", "alone", "pairs", "left out", "p")
+    header = ("unfaithful", "alone", "against", "alone", "where", "pairs", "left out", "p")
     found: Table = [header]
     for one in told:
         names = [_name(systems[one[which]], systems) for which in ("first", "second")]
         counts = [one[name] for name in ("first_only", "second_only", "pairs", "left_out")]
-        found.append([names[0], counts[0], names[1], *counts[1:], p_text(one["p_holm"])])
+        where = _WHERE[one["what"]]
+        found.append(
+            [names[0], counts[0], names[1], counts[1], where, *counts[2:], p_text(one["p_holm"])]
+        )
     return found
 
 
@@ -92,16 +98,17 @@ def _page(found: Mapping[str, Any]) -> str:
 
 
 def _rows(systems: Sequence[Mapping[str, Any]], benchmark: str) -> Iterator[Sequence[object]]:
+    """By exact match; the counts are of right answers."""
     for system in systems:
         part = _part(system, benchmark)
         for rule, ruled in (part["rules"] if part else {}).items():
             told = ruled["answers"]["exact_match"]
-            right = told["right"]
-            yield (
-                _name(system, systems), rule, part["questions"], sum(right.values()), right["faithful"],
-                right["unfaithful"], right["unjudgeable"], _spurious(told["spurious"]),
-                _gap(told["gap"]), _edits(ruled["edits"]),
-            )  # fmt: skip
+            right, name = told["right"], _name(system, systems)
+            paths = [right[path] for path in get_args(Verdict)]
+            answered = sum(right.values())
+            counts = [part["questions"], answered, *paths, answered - sum(paths)]
+            shares = [_spurious(told["spurious"]), _gap(told["gap"]), _edits(ruled["edits"])]
+            yield (name, rule, *counts, *shares)
 
 
 def _two_by_two(systems: Sequence[Mapping[str, Any]]) -> Table:

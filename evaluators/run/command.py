@@ -17,6 +17,7 @@ from evaluators.comparison.systems import (
 )
 from evaluators.comparison.tables import AVERAGE
 from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.measuring import Asked
 from evaluators.faithfulness.tables import said_of
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.evaluation import Evaluation, Progress, SystemRun, evaluate
@@ -57,7 +58,7 @@ def carry_out(
     return summary(plan, whole)
 
 
-def _asked(plan: Evaluation, runs: Sequence[SystemRun]) -> list[faithfulness.Asked]:
+def _asked(plan: Evaluation, runs: Sequence[SystemRun]) -> list[Asked]:
     """Each outcome with its question, as far as that is kept, so that it can be measured anew."""
     kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
     return [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
