@@ -80,6 +80,7 @@ def evaluated(options: Options) -> str:
         return carry_out(
             replace(plan, scoring=scoring, derivations=people),
             lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
+            faithfulness.as_it_ends,
             warn,
         )
 

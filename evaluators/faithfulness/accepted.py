@@ -16,7 +16,7 @@ are listed, as only there each step has a verdict of its own.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evaluators.faithfulness.measuring import RULES, Line
+from evaluators.faithfulness.lines import RULES, Line
 from safe_stepwise.methods.loop import read_reply, tries_at_steps
 from safe_stepwise.records import Step, Trajectory, as_object
 from safe_stepwise.steps import StepError

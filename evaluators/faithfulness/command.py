@@ -12,18 +12,10 @@ from evaluators.comparison.tables import write_files
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.measuring import (
-    Asked,
-    Line,
-    Options,
-    Spread,
-    is_grounded,
-    measure,
-    one_by_one,
-    row_of,
-)
+from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
+from evaluators.faithfulness.measuring import Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
-from evaluators.faithfulness.summary import places, systems
+from evaluators.faithfulness.summary import systems
 from evaluators.outcomes import (
     GIVE,
     asked_under,
@@ -63,19 +55,29 @@ class Source:
 class Plan:
     """How chains are judged, beside which graph, and how the work is spread."""
 
-    options: Options = field(default_factory=Options)
+    options: Options = DEFAULT
     knowledge: Knowledge | None = None
     spread: Spread = one_by_one
 
 
+_PLAN = Plan()
+
 # ------------------------------------------------------------------------------- while evaluating
+
+
+def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+    """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
+    found = told(asked, folder, report)
+    if found is None:
+        return {}, ""
+    return {KEY: found}, f"were right answers earned?\n{tables.said_of(found)}"
 
 
 def told(
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
-    plan: Plan = Plan(),
+    plan: Plan = _PLAN,
     source: Source | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:

@@ -14,8 +14,14 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import holm, mcnemar
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.faithfulness.measuring import Line, repeated
-from evaluators.faithfulness.summary import AnswerBy, is_right, outcome_of, places
+from evaluators.faithfulness.lines import (
+    AnswerBy,
+    Line,
+    is_right,
+    outcome_of,
+    places,
+    repeated,
+)
 from safe_stepwise.checking.faithfulness.chains import Rule
 
 What = Literal["spurious", "unearned", "unfaithful"]

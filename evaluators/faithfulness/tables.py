@@ -13,7 +13,7 @@ from evaluators.comparison.tables import (
     p_text,
     percent,
 )
-from evaluators.faithfulness.summary import COLUMNS
+from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.chains import Verdict
 from safe_stepwise.store.tables import table
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evaluators.faithfulness.command import ACCEPTED, CHAINS, FAITHFULNESS, OWNED
-from evaluators.faithfulness.summary import COLUMNS
+from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.errors import UserError
 from scripts import build_verified, evaluate_stepwise, join_results, measure_faithfulness
 

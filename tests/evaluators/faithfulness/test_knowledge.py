@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.faithfulness.knowledge import MANY, read_knowledge
-from evaluators.faithfulness.measuring import Options, measure
+from evaluators.faithfulness.lines import Options
+from evaluators.faithfulness.measuring import measure
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
