@@ -9,7 +9,8 @@ from evaluators.comparison.systems import System
 from evaluators.faithfulness.said import Kind
 from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Rule, Verdict
-from safe_stepwise.records import Question, Triple
+from safe_stepwise.checking.faithfulness.rows import verdict_row
+from safe_stepwise.records import Question
 
 RULES: tuple[Rule, ...] = ("house", "paper")
 Verdicts = Mapping[Rule, ChainVerdict]
@@ -101,32 +102,6 @@ def repeated(lines: Iterable[Line]) -> Iterator[tuple[tuple[str, str, int], Line
         seen[key] += 1
 
 
-def judged_row(verdict: ChainVerdict, sample: int | None) -> dict[str, Any]:
-    """A verdict as it is written down."""
-    row = {
-        "path": verdict.path,
-        "is_right": verdict.is_right,
-        "fault": verdict.fault,
-        "first": verdict.first,
-        "edits": verdict.edits,
-        "distance": None if verdict.distance is None else round(verdict.distance, 4),
-        "missing": [_plain(triple) for triple in verdict.missing],
-        "steps": [
-            {
-                "triples": [_plain(triple) for triple in step.triples],
-                "fault": step.fault,
-                "score": None if step.score is None else round(step.score, 4),
-            }
-            for step in verdict.steps
-        ],
-    }
-    return row if sample is None else {**row, "sample": sample}
-
-
-def _plain(triple: Triple) -> list[str]:
-    return [triple.head, triple.relation, triple.tail]
-
-
 def row_of(line: Line, system: int) -> dict[str, Any]:
     """A line of ``faithfulness.jsonl``; ``system`` is its place among the systems."""
     return {
@@ -138,5 +113,10 @@ def row_of(line: Line, system: int) -> dict[str, Any]:
         "judge": line.outcome.verdict,
         "response": line.response,
         "steps": [{"number": number, "text": text} for number, text in line.steps],
-        "rules": {r: judged_row(v, line.samples.get(r)) for r, v in line.verdicts.items()},
+        "rules": {rule: _judged(line, rule) for rule in line.verdicts},
     }
+
+
+def _judged(line: Line, rule: Rule) -> dict[str, Any]:
+    sample = {"sample": line.samples[rule]} if rule in line.samples else {}
+    return {**verdict_row(line.verdicts[rule]), **sample}
