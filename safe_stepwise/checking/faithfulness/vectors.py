@@ -31,8 +31,8 @@ def check() -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise UserError(
-            f"retrieval by embeddings needs {missing[0]}: pip install 'safe-stepwise[embeddings]' "
-            "(in a checkout: pip install -e '.[embeddings]'), or choose retrieval by words"
+            f"retrieval by embeddings needs {missing[0]}: pip install -e '.[embeddings]' in a "
+            "checkout, or choose retrieval by words"
         )
 
 

@@ -78,11 +78,14 @@ def test_steps_may_be_written_by_the_grammar() -> None:
 
 
 def test_passages_count_for_the_house() -> None:
-    pages = [[Passage("Low Tide", ("Low Tide was shot in Kel.",))]] * 4
-    with_pages = chains_given(**given(passages=pages, steps=[[FIRST, WRONG, SECOND]] * 4))
-    without = chains_given(**given(steps=[[FIRST, WRONG, SECOND]] * 4))
-    assert with_pages["house"]["verdicts"][0]["path"] == "faithful"
-    assert without["house"]["verdicts"][0]["path"] != "faithful"
+    """What neither path nor passages state is not taken for true."""
+    stated = Passage("Low Tide", ("Low Tide was shot in Kel.",))
+    silent = Passage("Low Tide", ("Low Tide is a film.",))
+    paths = []
+    for page in (stated, silent):
+        found = chains_given(**given(passages=[[page]] * 4, steps=[[FIRST, WRONG, SECOND]] * 4))
+        paths.append(found["house"]["verdicts"][0]["path"])
+    assert paths[0] == "faithful" != paths[1]
 
 
 @pytest.mark.parametrize(
