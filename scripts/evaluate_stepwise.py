@@ -13,6 +13,7 @@ from builders.benchmarks import BENCHMARKS
 from evaluators.comparison import published, report
 from evaluators.derivations import read_derivations
 from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
@@ -72,7 +73,7 @@ def evaluated(options: Options) -> str:
         RESULTS,
         predictions.FOLDER,
         *faithfulness.OWNED,
-        *(report.FILES if options.report else [REPORT]),
+        *((*report.FILES, *PAGES) if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)

@@ -28,7 +28,7 @@ from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_lines
-from safe_stepwise.store.names import QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 
 KEY = "faithfulness"
@@ -153,7 +153,9 @@ def measure_folder(
     that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
     """
     results = _results(folder)
-    with locks.exclusive(folder, "measurement", (*OWNED, RESULTS, REPORT)):
+    # Of a release the tables stand beside the trajectories.
+    report = folder if (folder / COMPARISON).is_file() else folder / REPORT
+    with locks.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
         asked = [*_asked(folder, results["settings"], source)]
         _refuse_nothing(folder, asked, source)
@@ -161,10 +163,10 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = told(asked, folder, folder / REPORT, plan, source, record)
+        found = told(asked, folder, report, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
-               folder / REPORT / tables.PAGE)  # fmt: skip
+               report / tables.PAGE)  # fmt: skip
     lines = [tables.said_of(found, with_tests=True)]
     if found["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")

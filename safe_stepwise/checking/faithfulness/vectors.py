@@ -83,7 +83,7 @@ def _content(place: tuple[str, str]) -> bytes:
         raise UserError(f"{file}: not found; pip install --force-reinstall {package}") from None
     if hashlib.sha256(content).hexdigest() != _DIGESTS[place]:
         raise UserError(
-            f"{file}: not the file that the extra was tested with; pip install "
-            "'safe-stepwise[embeddings]' for the versions that are"
+            f"{file}: not the file that the extra was tested with; pip install -e "
+            "'.[embeddings]' in a checkout brings the versions that are"
         )
     return content
