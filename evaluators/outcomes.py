@@ -22,9 +22,12 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import (
     Attempt,
     Feedback,
+    Hop,
     Passage,
+    Question,
     Step,
     Trajectory,
+    Triple,
     Usage,
     as_object,
     canonical_json,
@@ -41,6 +44,8 @@ DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 are those of the judge (`JUDGED`)."""
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
+_ANNOTATED = ("evidence", "decomposition", "kind")
+"""Of a question, what is left out where there is none."""
 T = TypeVar("T")
 
 
@@ -99,18 +104,63 @@ class QuestionRecord:
     passages: tuple[Passage, ...]
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """Those of `asked_under` that it was asked under."""
+    evidence: tuple[Triple, ...] = ()
+    """The benchmark's own, as are ``decomposition`` and ``kind``; older folders have none."""
+    decomposition: tuple[Hop, ...] = ()
+    kind: str = ""
+
+    @classmethod
+    def of(cls, asked: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
+        """The record of a question that was asked under ``conditions``."""
+        return cls(
+            asked.benchmark,
+            asked.id,
+            asked.question,
+            asked.accepted,
+            asked.passages,
+            asked_under(conditions),
+            asked.evidence,
+            asked.decomposition,
+            asked.kind,
+        )
+
+    @property
+    def asked(self) -> Question:
+        """The question, as far as it was written down."""
+        return Question(
+            self.id,
+            self.benchmark,
+            "",
+            self.question,
+            next(iter(self.references), ""),
+            self.references[1:],
+            self.kind,
+            passages=self.passages,
+            evidence=self.evidence,
+            decomposition=self.decomposition,
+        )
 
     def to_json(self) -> str:
         """The question as one line, without the newline."""
-        return canonical_json(self)
+        content = as_object(self)
+        for name in _ANNOTATED:
+            if not content[name]:
+                del content[name]
+        return canonical_json(content)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> QuestionRecord:
         """The question that a line holds; one of `NO_LINE` for a line that is none."""
         content = parse_json(line)
-        passages = tuple(map(passage_of, content["passages"]))
-        references = tuple(content["references"])
-        found = cls(**{**content, "references": references, "passages": passages})
+        found = cls(
+            **{
+                **content,
+                "references": tuple(content["references"]),
+                "passages": tuple(map(passage_of, content["passages"])),
+                "evidence": tuple(Triple(**triple) for triple in content.get("evidence", ())),
+                "decomposition": tuple(Hop(**hop) for hop in content.get("decomposition", ())),
+            }
+        )
         return shaped(found, cls, "the question")
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from builders.benchmarks import BENCHMARKS
 from evaluators.comparison import published, report
 from evaluators.derivations import read_derivations
+from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
@@ -70,7 +72,8 @@ def evaluated(options: Options) -> str:
         QUESTIONS,
         RESULTS,
         predictions.FOLDER,
-        *(report.FILES if options.report else [REPORT]),
+        *faithfulness.OWNED,
+        *((*report.FILES, *PAGES) if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
@@ -78,6 +81,7 @@ def evaluated(options: Options) -> str:
         return carry_out(
             replace(plan, scoring=scoring, derivations=people),
             lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
+            faithfulness.as_it_ends,
             warn,
         )
 

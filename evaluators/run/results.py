@@ -9,7 +9,7 @@ import safe_stepwise
 from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import System, differing, values_by_name
 from evaluators.comparison.tables import AVERAGE
-from evaluators.outcomes import Outcome, QuestionRecord, asked_under, statistics_of
+from evaluators.outcomes import Outcome, QuestionRecord, statistics_of
 from evaluators.prompting import predictions
 from evaluators.prompting.summary import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of
@@ -32,11 +32,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
-    under = asked_under(plan.conditions)
-    asked = (
-        QuestionRecord(q.benchmark, q.id, q.question, q.accepted, q.passages, under)
-        for q in plan.questions
-    )
+    asked = (QuestionRecord.of(question, plan.conditions) for question in plan.questions)
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
     folders = _export(plan, runs)

@@ -1,0 +1,256 @@
+"""Measured faithfulness, written down: beside an evaluation as it ends, or of a kept one anew."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import safe_stepwise
+from evaluators.comparison.tables import write_files
+from evaluators.faithfulness import tables
+from evaluators.faithfulness.accepted import accepted_unfaithful
+from evaluators.faithfulness.knowledge import Knowledge
+from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
+from evaluators.faithfulness.measuring import Spread, measure, one_by_one
+from evaluators.faithfulness.paired import paired
+from evaluators.faithfulness.summary import systems
+from evaluators.outcomes import (
+    GIVE,
+    asked_under,
+    conditions_of,
+    read_outcomes,
+    read_questions,
+)
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Question, canonical_json
+from safe_stepwise.store import locks
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.parsing import read_json
+
+KEY = "faithfulness"
+"""Of ``results.json``."""
+FAITHFULNESS, CHAINS, ACCEPTED = (
+    "faithfulness.json", "faithfulness.jsonl", "accepted_unfaithful.jsonl",
+)  # fmt: skip
+OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
+"""Files beside those of an evaluation."""
+Annotated = Mapping[tuple[str, str], Question]
+"""Questions with their annotations, by benchmark and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the evidence is from, if it was not kept: a name, a digest, the questions."""
+
+    name: str
+    sha256: str
+    questions: Annotated = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How chains are judged, beside which graph, and how the work is spread."""
+
+    options: Options = DEFAULT
+    knowledge: Knowledge | None = None
+    spread: Spread = one_by_one
+
+
+_PLAN = Plan()
+
+# ------------------------------------------------------------------------------- while evaluating
+
+
+def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+    """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
+    found = told(asked, folder, report)
+    if found is None:
+        return {}, ""
+    return {KEY: found}, f"were right answers earned?\n{tables.said_of(found)}"
+
+
+def told(
+    asked: Sequence[Asked],
+    folder: Path,
+    report: Path,
+    plan: Plan = _PLAN,
+    source: Source | None = None,
+    before_last: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> dict[str, Any] | None:
+    """Measure, write the files and the report's page; None, and no file, where nothing can be.
+
+    ``faithfulness.json`` is gone while the others change, and is written last, after whatever
+    ``before_last`` writes.
+    """
+    (folder / FAITHFULNESS).unlink(missing_ok=True)
+    if not any(is_grounded(question) for _, question in asked):
+        for name in OWNED:
+            (folder / name).unlink(missing_ok=True)
+        write_files(report, tables.FILES, {})
+        return None
+    lines = measure(asked, plan.options, plan.knowledge, plan.spread)
+    found = _content(asked, lines, plan, source)
+    at = places(lines)
+    rows = (row_of(line, at[line.system, line.taken]) for line in lines)
+    write_lines(folder / CHAINS, map(canonical_json, rows))
+    write_lines(folder / ACCEPTED, map(canonical_json, accepted_unfaithful(lines)))
+    write_files(report, tables.FILES, tables.files(found))
+    before_last(found)
+    _write(folder / FAITHFULNESS, found)
+    return found
+
+
+def _content(
+    asked: Sequence[Asked],
+    lines: Sequence[Line],
+    plan: Plan,
+    source: Source | None,
+) -> dict[str, Any]:
+    options = plan.options
+    questions = {(q.benchmark, q.id): is_grounded(q) for _, q in asked}
+    return {
+        "version": safe_stepwise.__version__,
+        "simulated": any(outcome.simulated for outcome, _ in asked),
+        "settings": {
+            "rules": [*options.rules],
+            "retrieval": options.retrieval,
+            "sigma": options.sigma,
+            "kb": plan.knowledge.record if plan.knowledge else None,
+            "evidence": _of(source),
+            "questions": len(questions),
+            "without_evidence": sum(not grounded for grounded in questions.values()),
+            "code_sha256": code_digest(measure.__module__),
+        },
+        "systems": systems(lines, options.rules),
+        "paired": paired(lines, options.rules),
+    }
+
+
+def _of(source: Source | None) -> object:
+    return {"source": source.name, "source_sha256": source.sha256} if source else "kept"
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+# ----------------------------------------------------------------------------------- of a kept one
+
+
+def measure_folder(
+    folder: Path,
+    plan: Plan,
+    read_source: Callable[[Mapping[str, Any]], Source] | None = None,
+) -> str:
+    """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
+
+    ``read_source`` gives questions with their evidence by the evaluation's settings, for folders
+    that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
+    """
+    results = _results(folder)
+    # Of a release the tables stand beside the trajectories.
+    report = folder if (folder / COMPARISON).is_file() else folder / REPORT
+    with locks.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
+        source = read_source(results["settings"]) if read_source else None
+        asked = [*_asked(folder, results["settings"], source)]
+        _refuse_nothing(folder, asked, source)
+
+        def record(found: dict[str, Any]) -> None:
+            _write(folder / RESULTS, {**results, KEY: found})
+
+        found = told(asked, folder, report, plan, source, record)
+    assert found is not None
+    written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
+               report / tables.PAGE)  # fmt: skip
+    lines = [tables.said_of(found, with_tests=True)]
+    if found["simulated"]:
+        lines.append("simulated: an engine without a model took part, so no number is a result")
+    return "\n".join([*lines, "", *map(str, written)])
+
+
+def _results(folder: Path) -> dict[str, Any]:
+    file = folder / RESULTS
+    try:
+        found = read_json(file)
+        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
+            return found
+        reason = "not the record of an evaluation"
+    except FileNotFoundError:
+        begun = (folder / f".{TRAJECTORIES}").exists()
+        mend = "it has not ended: run the same command again" if begun else GIVE
+        raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")
+
+
+def _asked(folder: Path, settings: Mapping[str, Any], source: Source | None) -> Iterator[Asked]:
+    """Each outcome with its question; questions that share an id come in their order."""
+    conditions = conditions_of(settings)  # older lines tell none themselves
+    under, known = asked_under(conditions), dict[str, Question]()
+    seen = Counter[str]()
+    for record in read_questions(folder):
+        question = record.asked
+        if source is not None:
+            question = _annotated(question, source)
+        key = _key(question.benchmark, question.id, {**under, **record.conditions})
+        known[f"{key} {seen[key]}"] = question
+        seen[key] += 1
+    copies = Counter[tuple[str, str]]()
+    for outcome in read_outcomes(folder):
+        outcome = replace(outcome, conditions={**conditions, **outcome.conditions})
+        key = _key(outcome.benchmark, outcome.question_id, asked_under(outcome.conditions))
+        system = canonical_json(
+            [outcome.method, outcome.players, outcome.options, outcome.conditions]
+        )
+        asked = known.get(f"{key} {copies[system, key]}")
+        if asked is None:
+            raise UserError(
+                f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
+                f"in {QUESTIONS}; make it anew with python -m scripts.evaluate_stepwise"
+            )
+        copies[system, key] += 1
+        yield outcome, asked
+
+
+def _key(benchmark: str, id_: str, under: Mapping[str, Any]) -> str:
+    return canonical_json([benchmark, id_, under])
+
+
+def _annotated(question: Question, source: Source) -> Question:
+    """With the annotations of its source, unless it has its own or is not there."""
+    known = source.questions.get((question.benchmark, question.id))
+    if known is None or is_grounded(question):
+        return question
+    if known.question != question.question:
+        raise UserError(
+            f"{source.name}: under {question.benchmark} {question.id} stands another question than "
+            "the one that was asked; give --questions what the evaluation was given"
+        )
+    return replace(
+        question,
+        evidence=known.evidence,
+        decomposition=known.decomposition,
+        kind=question.kind or known.kind,
+    )
+
+
+def _refuse_nothing(folder: Path, asked: Sequence[Asked], source: Source | None) -> None:
+    if not asked:
+        raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
+    if any(is_grounded(question) for _, question in asked):
+        return
+    if source is not None:
+        raise UserError(
+            f"{source.name}: has no evidence for any of the questions that were asked; give "
+            "--questions what the evaluation was given, of a benchmark that annotates paths"
+        )
+    raise UserError(
+        f"{folder / QUESTIONS}: keeps no evidence to judge by; name the questions that the "
+        "evaluation was given: --questions SOURCE (HotpotQA annotates none)"
+    )

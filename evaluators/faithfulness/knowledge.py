@@ -1,0 +1,96 @@
+"""An external graph that chains may be judged by beside a question's own triples (``--kb FILE``).
+
+A line holds ``head|relation|tail`` (MetaQA's form); ``.gz`` is read, too. Of a large graph a
+question gets what its texts speak of: all triples of an entity that is named there, and of one with
+more than `MANY`, as a language or a year has, those whose other end is named as well.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
+from safe_stepwise.records import Triple
+
+MANY = 200
+LONGEST_NAME = 12
+"""Words of a name that is looked for."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """A graph's triples, and where each entity stands in them."""
+
+    name: str
+    sha256: str
+    triples: Sequence[Triple]
+    _places: dict[str, list[int]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for place, triple in enumerate(self.triples):
+            for end in {normal_name(triple.head), normal_name(triple.tail)}:
+                self._places.setdefault(end, []).append(place)
+
+    @property
+    def record(self) -> dict[str, object]:
+        """What it is, for the record."""
+        return {"name": self.name, "sha256": self.sha256, "triples": len(self.triples)}
+
+    def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:
+        """The triples of what some texts name, in the graph's order."""
+        named = {name for text in texts for name in self._named(text)}
+        found: set[int] = set()
+        for name in named:
+            places = self._places[name]
+            if len(places) <= MANY:
+                found.update(places)
+            else:
+                found.update(n for n in places if self._ends(n) <= named)
+        return tuple(self.triples[n] for n in sorted(found))
+
+    def _ends(self, place: int) -> set[str]:
+        triple = self.triples[place]
+        return {normal_name(triple.head), normal_name(triple.tail)}
+
+    def _named(self, text: str) -> Iterator[str]:
+        """The longest names, from the left; none within another."""
+        words = words_of(strip_diacritics(text)).split()
+        start = 0
+        while start < len(words):
+            ends = range(min(len(words), start + LONGEST_NAME), start, -1)
+            tried = ((end, " ".join(words[start:end])) for end in ends)
+            end, name = next(((e, n) for e, n in tried if n in self._places), (start + 1, ""))
+            if name:
+                yield name
+            start = end
+
+
+def read_knowledge(file: Path) -> Knowledge:
+    """The graph of a file; raises ``UserError`` for one that can't be read, with the line."""
+    try:
+        content = file.read_bytes()
+        plain = gzip.decompress(content) if file.suffix == ".gz" else content
+        lines = plain.decode("utf-8-sig").split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"{file}: cannot be read ({reason}); give a file of head|relation|tail lines"
+        ) from None
+    found: dict[Triple, None] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        parts = [part.strip() for part in line.split("|")]
+        if len(parts) != 3 or not all(parts):
+            raise UserError(
+                f"{file}, line {number}: {line.strip()[:60]!r} is no triple; write it as "
+                "head|relation|tail"
+            )
+        found[Triple(parts[0], parts[1], parts[2])] = None
+    if not found:
+        raise UserError(f"{file}: holds no triple; give a file of head|relation|tail lines")
+    return Knowledge(file.name, hashlib.sha256(content).hexdigest(), [*found])

@@ -1,0 +1,175 @@
+"""Every chain that an evaluation kept, judged by each rule: a line a question and system.
+
+Questions are judged one after the other, or spread over processes, each with all that was said of
+it: its grounds are made once, and equal chains are judged once. Neither the order of what comes in
+nor how it is spread changes what comes out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from evaluators.comparison.systems import System, in_order
+from evaluators.faithfulness.knowledge import Knowledge
+from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, Verdicts, is_grounded
+from evaluators.faithfulness.said import Response, response_of, taken
+from evaluators.outcomes import Outcome
+from safe_stepwise.checking.faithfulness.chains import Chain
+from safe_stepwise.checking.faithfulness.grounds import grounds_of
+from safe_stepwise.checking.faithfulness.judging import judge_chain
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
+from safe_stepwise.records import Question, Triple, canonical_json
+from safe_stepwise.store.progress import counts, telling
+
+AT_ONCE = 25
+"""Questions of a piece of work."""
+_BEST = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
+
+Judge = Callable[["Job"], list[list[Verdicts]]]
+Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verdicts]]]]]
+"""Runs a judge over jobs; gives each with its result, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A question, what else is known of its entities, and the different chains to judge by it."""
+
+    question: Question
+    known: tuple[Triple, ...]
+    chains: tuple[Chain, ...]
+
+
+Job = tuple[Piece, ...]
+
+
+def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
+    """The jobs in this process."""
+    return ((job, judge(job)) for job in jobs)
+
+
+def measure(
+    asked: Sequence[Asked],
+    options: Options = DEFAULT,
+    knowledge: Knowledge | None = None,
+    spread: Spread = one_by_one,
+) -> list[Line]:
+    """The lines of all outcomes, ordered by system, benchmark and question."""
+    responses = [response_of(outcome) for outcome, _ in asked]
+    pieces = _pieces(asked, responses, knowledge)
+    keys = [*pieces]
+    starts = range(0, len(keys), AT_ONCE)
+    jobs = [tuple(pieces[key] for key in keys[at : at + AT_ONCE]) for at in starts]
+    total, done = sum(len(piece.chains) for piece in pieces.values()), 0
+    judged: list[list[Verdicts]] = []
+    stands = lambda: counts(done, 0, total - done)  # noqa: E731
+    with telling("faithfulness", "chain", total, lambda: done, stands):
+        for job, found in spread(partial(judge_all, options=options), jobs):
+            judged += found
+            done += sum(len(piece.chains) for piece in job)
+    by_chain = {
+        (key, chain): verdicts
+        for key, found in zip(keys, judged, strict=True)
+        for chain, verdicts in zip(pieces[key].chains, found, strict=True)
+    }
+    lines = [
+        line
+        for (outcome, question), response in zip(asked, responses, strict=True)
+        for line in _lines(outcome, question, response, by_chain)
+    ]
+    return _sorted(lines)
+
+
+def judge_all(job: Job, options: Options) -> list[list[Verdicts]]:
+    """What each chain of each piece comes to, by rule."""
+    return [_judged(piece, options) for piece in job]
+
+
+def _judged(piece: Piece, options: Options) -> list[Verdicts]:
+    grounds, retrieval = grounds_of(piece.question, piece.known), RETRIEVALS[options.retrieval]
+    return [
+        {
+            rule: judge_chain(grounds, chain, rule, retrieval, options.sigma)
+            for rule in options.rules
+        }
+        for chain in piece.chains
+    ]
+
+
+def _pieces(
+    asked: Sequence[Asked], responses: Sequence[Response], knowledge: Knowledge | None
+) -> dict[str, Piece]:
+    """By what was asked, in the order of that."""
+    found: dict[str, tuple[Question, dict[Chain, None]]] = {}
+    for (_, question), response in zip(asked, responses, strict=True):
+        if response.chains and is_grounded(question):
+            chains = found.setdefault(_key(question), (question, {}))[1]
+            chains.update(dict.fromkeys(response.chains))
+    return {
+        key: _piece(question, sorted(chains, key=canonical_json), knowledge)
+        for key, (question, chains) in sorted(found.items())
+    }
+
+
+def _piece(question: Question, chains: Sequence[Chain], knowledge: Knowledge | None) -> Piece:
+    known: tuple[Triple, ...] = ()
+    if knowledge:
+        said = [text for chain in chains for text in (*chain.steps, chain.answer)]
+        ends = [end for t in question.evidence for end in (t.head, t.tail)]
+        ends += [hop.answer for hop in question.decomposition]
+        known = knowledge.about([question.question, *question.accepted, *ends, *said])
+    return Piece(question, known, tuple(chains))
+
+
+def _key(question: Question) -> str:
+    return canonical_json([question.benchmark, question.id, question])
+
+
+def _lines(
+    outcome: Outcome,
+    question: Question,
+    response: Response,
+    judged: Mapping[tuple[str, Chain], Verdicts],
+) -> Iterator[Line]:
+    system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
+    key = _key(question)
+    found = [judged.get((key, chain), {}) for chain in response.chains]
+    for way in taken(response):
+        plain = Line(outcome, question, system, way, response.kind)
+        if way == "best_of_n":
+            yield _best(plain, response, found)
+        elif response.chains:
+            chain = response.chains[response.chosen]
+            numbers = chain.numbers or range(1, len(chain.steps) + 1)
+            at = response.samples[response.chosen] if response.samples else None
+            yield replace(
+                plain,
+                steps=tuple(zip(numbers, chain.steps, strict=True)),
+                verdicts=found[response.chosen],
+                samples={} if at is None else dict.fromkeys(found[response.chosen], at),
+            )
+        else:
+            yield plain
+
+
+def _best(line: Line, response: Response, found: Sequence[Verdicts]) -> Line:
+    """Each rule's best sample, the first of several; the answer stays the vote's."""
+    places = {
+        rule: min(range(len(found)), key=lambda n: _BEST[found[n][rule].path]) for rule in found[0]
+    }
+    return replace(
+        line,
+        verdicts={rule: found[place][rule] for rule, place in places.items()},
+        samples={rule: response.samples[place] for rule, place in places.items()},
+    )
+
+
+def _sorted(lines: Sequence[Line]) -> list[Line]:
+    ways = {"only": 0, "majority": 0, "best_of_n": 1}
+    places = {system: n for n, system in enumerate(in_order({line.system for line in lines}))}
+    return sorted(
+        lines,
+        key=lambda line: (
+            places[line.system], ways[line.taken], line.benchmark, line.outcome.question_id,
+            canonical_json([line.outcome, line.question]),
+        ),
+    )  # fmt: skip

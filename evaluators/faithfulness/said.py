@@ -1,0 +1,164 @@
+"""What a trajectory offers to be judged: the chain of its steps, or why it has none.
+
+What counts as a chain is what the trajectory keeps of a method's reasoning:
+
+==============================  ====================================================================
+SAFE's loop, its baselines      the accepted steps, without the Final Answer
+SG-FSM's machines               their finds, worded as `sg_fsm_safe` shows them to its verifier
+CoT, SP-CoT                     the sentences of the explanation; of a vote, those of each sample
+ReAct                           its thoughts
+Direct                          none: its one sentence says where it looked (unstructured)
+==============================  ====================================================================
+
+A sentence that only says what the answer is belongs to the answer. No answer, or one that says that
+it is unknown, is an abstention (arXiv 2402.11199, section 3.2); a failed request is neither.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import sentencex
+
+from evaluators.outcomes import Outcome
+from evaluators.prompting.answers import finds
+from safe_stepwise.checking.faithfulness.chains import Chain
+from safe_stepwise.methods.asking import ANSWERING, vote
+from safe_stepwise.methods.react import ACT
+from safe_stepwise.methods.sg_fsm_safe import step_of
+from safe_stepwise.records import FAILED, Attempt, Trajectory
+from safe_stepwise.store.replies import read_reply
+
+Kind = Literal["chain", "abstained", "unstructured", "failed"]
+UNREASONED = ("direct",)
+"""Methods that are asked for no reasoning."""
+LONGEST = 20_000
+"""Characters of an explanation that are taken apart."""
+
+_UNKNOWN = re.compile(
+    r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
+    r"|unclear)|(?:it |this |that |the answer )?(?:cannot|can not|can t|cant) be (?:determined"
+    r"|answered|found|known)\b.*|(?:there is )?(?:not enough|insufficient|no) (?:information"
+    r"|evidence|answer)\b.*|n ?a"
+)
+_MARK = re.compile(r"^[\s*_>#•-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
+_BULLET = re.compile(r"^[\s*_>#•-]++")
+_CONCLUDES = re.compile(
+    r"^(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final |correct )?"
+    r"answer(?: to the question)?(?: is|:)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What there is to judge; one chain, or one a sample that could be read.
+
+    ``samples``: the attempts of the chains, from 1, where they are put to the vote; ``chosen``: the
+    place of the one that the vote fell on.
+    """
+
+    kind: Kind
+    chains: tuple[Chain, ...] = ()
+    samples: tuple[int, ...] = ()
+    chosen: int = 0
+
+
+def response_of(outcome: Outcome) -> Response:
+    """What an outcome's trajectory offers to be judged."""
+    trajectory = outcome.trajectory
+    if trajectory.stop_reason == FAILED:
+        return Response("failed")
+    if not outcome.exact_match and abstains(trajectory.answer):
+        return Response("abstained")
+    found = _response(trajectory, outcome.method)
+    return found if any(chain.steps for chain in found.chains) else Response("unstructured")
+
+
+def abstains(answer: str) -> bool:
+    """Whether an answer says that there is none.
+
+    >>> abstains(" "), abstains("I don't know."), abstains("The Unknown Soldier")
+    (True, True, False)
+    """
+    said = " ".join(re.sub(r"\W", " ", answer.lower()).split())
+    return not said or _UNKNOWN.fullmatch(said) is not None
+
+
+def _response(trajectory: Trajectory, method: str) -> Response:
+    told = [step for step in trajectory.steps if step.kind != "Final Answer"]
+    if told:
+        texts, numbers = tuple(s.text for s in told), tuple(s.number for s in told)
+        logical = tuple(n for n, step in enumerate(told, 1) if step.kind == "Logical")
+        return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))
+    if method in UNREASONED:
+        return Response("unstructured")
+    if found := finds(trajectory.attempts):
+        steps = tuple(step_of(one, number).text for number, one in enumerate(found, 1))
+        return Response("chain", (Chain(steps, trajectory.answer),))
+    if any(attempt.state == ACT for attempt in trajectory.attempts):
+        thoughts = (_field(attempt, "thought") for attempt in trajectory.attempts)
+        steps = tuple(text for thought in thoughts for text in sentences(thought))
+        return Response("chain", (Chain(steps, trajectory.answer),))
+    return _sampled(trajectory)
+
+
+def _sampled(trajectory: Trajectory) -> Response:
+    """Of replies that explain themselves, as far as they could be read strictly."""
+    read = [(n, a) for n, a in enumerate(trajectory.attempts, 1) if _is_answer(a)]
+    if not read:
+        return Response("unstructured")
+    answers = [_field(attempt, "answer") for _, attempt in read]
+    steps = [tuple(sentences(_explanation(attempt))) for _, attempt in read]
+    chains = tuple(Chain(*said) for said in zip(steps, answers, strict=True))
+    samples = tuple(number for number, _ in read)
+    drawn = sum(attempt.state == ANSWERING for attempt in trajectory.attempts)
+    return Response("chain", chains, samples if drawn > 1 else (), answers.index(vote(answers)))
+
+
+def _is_answer(attempt: Attempt) -> bool:
+    read = attempt.read
+    return (
+        attempt.state == ANSWERING
+        and isinstance(read, dict)
+        and read.get("form") == "strict"
+        and bool(_field(attempt, "answer"))
+    )
+
+
+def _field(attempt: Attempt, name: str) -> str:
+    """What was read in a reply for a field, "" if nothing was."""
+    value = attempt.read.get("value") if isinstance(attempt.read, dict) else None
+    said = value.get(name, "") if isinstance(value, dict) else ""
+    return said if isinstance(said, str) else ""
+
+
+def _explanation(attempt: Attempt) -> str:
+    """Whole and with its lines: what was read of it is one line, and the beginning alone."""
+    read = _field(attempt, "explain")
+    try:
+        said = [str(one["explain"]) for one in read_reply(attempt.text).answers("explain")]
+    except ValueError:
+        return read
+    begins = read.removesuffix("…")
+    return next((one for one in said if " ".join(one.split()).startswith(begins)), read)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of an explanation as steps, without list marks; what concludes is none.
+
+    >>> list(sentences("1. Oru lies on the Vel. It is a town.\\n2. So the answer is Oru."))
+    ['Oru lies on the Vel.', 'It is a town.']
+    """
+    for line in text[:LONGEST].splitlines():
+        told = _MARK.sub("", _BULLET.sub("", line.replace("**", "")))
+        for piece in sentencex.segment("en", told):
+            said = _MARK.sub("", " ".join(piece.split()))
+            if re.search(r"\w", said) and not _CONCLUDES.match(said):
+                yield said
+
+
+def taken(response: Response) -> Sequence[str]:
+    """As what a response is counted: as it is, or a vote as both that it can be told as."""
+    return ("majority", "best_of_n") if response.samples else ("only",)
