@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from safe_stepwise.checking.faithfulness.chains import Grounds, Path
-from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_alike, is_same
+from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_same
 from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import without_qualifier
@@ -91,7 +91,7 @@ def _starts(
     ends = dict.fromkeys(end for path in paths for t in path for end in (t.head, t.tail))
     named = [end for end in ends if _names(question, end)]
     roots = [root for path in paths for root in _roots(path)] if branched or not named else []
-    sought = [end for end in ends if any(is_alike(end, answer) for answer in answers)]
+    sought = [end for end in ends if any(is_same(end, answer) for answer in answers)]
     found = dict.fromkeys(end for end in (*named, *roots) if end not in sought)
     return tuple(found)
 

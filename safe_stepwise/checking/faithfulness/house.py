@@ -1,10 +1,178 @@
-"""Placeholder of the house's rule, until branch i16b has it."""
+"""The house rule: a chain is judged by what its steps say, directed, against a question's facts.
 
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds
-from safe_stepwise.checking.faithfulness.names import is_alike
+A chain is faithful where it states every fact of one gold path, each resting on what the question
+or an earlier step gave, and nothing that the question's text contradicts. What is true but not
+needed is no fault.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from safe_stepwise.checking.faithfulness.chains import (
+    Chain,
+    ChainVerdict,
+    Fault,
+    Grounds,
+    Path,
+    StepVerdict,
+)
+from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
+from safe_stepwise.checking.faithfulness.stating import Said, Stand, said_by, stand
+from safe_stepwise.records import Triple
+from safe_stepwise.scoring import normalize_answer
+
+_DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
+
+
+@dataclass
+class _Judged:
+    """A chain held against one path."""
+
+    path: Path
+    stated: list[list[Triple]]
+    faults: list[Fault]
+    missing: list[Triple] = field(default_factory=list)
+    unread: list[Triple] = field(default_factory=list)
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """What is wrong with it; the least is the path that the chain goes."""
+        bad = sum(fault in _DEFINITE for fault in self.faults)
+        return len(self.missing) + bad, len(self.unread), -sum(map(len, self.stated))
 
 
 def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
-    """Nothing is judged yet."""
-    right = any(is_alike(chain.answer, answer) for answer in grounds.answers)
-    return ChainVerdict("house", "unjudgeable", right, fault="unread")
+    """What a chain comes to under the house rule.
+
+    ``unjudgeable`` where the question has no gold path, or where a needed fact's two ends stand
+    together in words that could not be read.
+
+    >>> path = (Triple("Dune Rain", "director", "Ana Vorr"),
+    ...         Triple("Ana Vorr", "place of birth", "Oru"))
+    >>> grounds = Grounds("Where was the director of Dune Rain born?", ("Oru",), (path,), path)
+    >>> judge(grounds, Chain(("Ana Vorr directed Dune Rain.", "She was born in Oru."), "Oru")).path
+    'faithful'
+    >>> said = Chain(("Ana Vorr directed Dune Rain.", "She was born in Vel."), "Oru")
+    >>> found = judge(grounds, said)
+    >>> found.path, found.fault, found.first
+    ('unfaithful', 'factual', 2)
+    """
+    right = is_right(chain.answer, grounds.answers)
+    paths = [path for path in grounds.paths if path]
+    if not paths:
+        steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
+        return ChainVerdict("house", "unjudgeable", right, steps, "unread")
+    saids = _read(grounds, chain)
+    support = Support(grounds)
+    best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
+    return _verdict(best, right)
+
+
+def _read(grounds: Grounds, chain: Chain) -> list[Said]:
+    """The steps, each with what was spoken of before it."""
+    question = said_by(grounds.question)
+    ends = _ends(triple for path in grounds.paths for triple in path)
+    told = [name for name in ends if name in grounds.starts or question.named(name)]
+    saids: list[Said] = []
+    for text in chain.steps:
+        said = said_by(text, told, told)
+        saids.append(said)
+        told = [name for name in ends if name in told or said.named(name)]
+    return saids
+
+
+def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for t in triples for name in (t.head, t.tail)))
+
+
+def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support) -> _Judged:
+    stands = [[stand(said, triple) for triple in path] for said in saids]
+    told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
+    stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
+    faults: list[Fault] = _out_of_order(grounds, path, stated)
+    judged = _Judged(path, stated, faults)
+    for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
+        faults[place] = faults[place] or _fault(said, path, row, told, support)
+    for n, triple in enumerate(path):
+        if n not in told:
+            near = any(row[n] == "near" for row in stands)
+            (judged.unread if near else judged.missing).append(triple)
+    _doubt_novelties(grounds, saids, judged, support)
+    return judged
+
+
+def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:
+    """What is wrong with what a step says of any fact of the path that it does not state."""
+    for n, triple in enumerate(path):
+        if row[n] == "states" or said.reading.denies:
+            continue
+        if fault := misstated(said, triple, row[n], path, n in told, support):
+            return fault
+    return ""
+
+
+def _doubt_novelties(
+    grounds: Grounds, saids: Sequence[Said], judged: _Judged, support: Support
+) -> None:
+    """Mark steps that state nothing needed and name what the question's text does not have."""
+    for place, said in enumerate(saids):
+        if judged.stated[place] or judged.faults[place]:
+            continue
+        if novelties(said, grounds, support):
+            judged.faults[place] = "factual" if judged.missing else "unread"
+
+
+def _out_of_order(grounds: Grounds, path: Path, stated: Sequence[Sequence[Triple]]) -> list[Fault]:
+    """An order fault for each step that rests on what neither question nor step has given."""
+    question = said_by(grounds.question)
+    known = {name for name in _ends(path) if name in grounds.starts or question.named(name)}
+    known |= _opening(path, known)
+    seen: set[Triple] = set()
+    faults: list[Fault] = []
+    for triples in stated:
+        left = [triple for triple in triples if triple not in seen]
+        seen |= set(left)
+        while ready := [t for t in left if t.head in known or t.tail in known]:
+            known |= {name for t in ready for name in (t.head, t.tail)}
+            left = [t for t in left if t not in ready]
+        known |= {name for t in left for name in (t.head, t.tail)}
+        faults.append("order" if left else "")
+    return faults
+
+
+def _opening(path: Path, known: set[str]) -> set[str]:
+    """Heads at which a path or a branch of it starts, whatever the question calls them."""
+    ends: set[str] = set(known)
+    opening: set[str] = set()
+    for triple in path:
+        if triple.head not in ends and triple.tail not in ends:
+            opening.add(triple.head)
+        ends |= {triple.head, triple.tail}
+    return opening
+
+
+def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
+    steps = tuple(
+        StepVerdict(tuple(stated), fault)
+        for stated, fault in zip(judged.stated, judged.faults, strict=True)
+    )
+    first = next((n for n, f in enumerate(judged.faults, 1) if f in _DEFINITE), None)
+    missing = tuple(judged.missing)
+    if first is not None:
+        fault = judged.faults[first - 1]
+        return ChainVerdict("house", "unfaithful", right, steps, fault, first, missing=missing)
+    if missing:
+        return ChainVerdict("house", "unfaithful", right, steps, "missing", missing=missing)
+    if judged.unread or "unread" in judged.faults:
+        return ChainVerdict("house", "unjudgeable", right, steps, "unread")
+    return ChainVerdict("house", "faithful", right, steps)
+
+
+def is_right(answer: str, answers: Sequence[str]) -> bool:
+    """Whether an answer is one of those that count, dates and nations by what they mean.
+
+    >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
+    (True, True, False)
+    """
+    given = normalize_answer(answer)
+    return bool(given) and any(given == normalize_answer(a) or same(answer, a) for a in answers)

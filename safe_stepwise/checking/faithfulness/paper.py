@@ -156,9 +156,13 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
 
 
 def _alike(path: Path, answers: Sequence[str]) -> tuple[str, ...]:
-    """The ends of a path's facts that are one of the answers, by the paper's comparison."""
+    """The ends of a path's facts that are one of the answers, else those that hold or are in one."""
     ends = dict.fromkeys(end for t in path for end in (t.head, t.tail))
-    return tuple(end for end in ends if any(is_alike(end, answer) for answer in answers))
+    found = [
+        tuple(end for end in ends if any(alike(end, answer) for answer in answers))
+        for alike in (is_same, is_alike)
+    ]
+    return found[0] or found[1]
 
 
 def _astray(path: Path, goals: Sequence[str]) -> int | None:

@@ -47,7 +47,24 @@ def trigrams(texts: Sequence[str], candidates: Sequence[str]) -> list[list[float
     return _cosines(_trigrams, texts, candidates)
 
 
-RETRIEVALS: Mapping[str, Retrieval] = {"words": words, "trigrams": trigrams}
+def embeddings(texts: Sequence[str], candidates: Sequence[str]) -> list[list[float]]:
+    """The cosine of Sentence-BERT's vectors, 0 where it is less.
+
+    Raises ``UserError`` where the extra ``embeddings`` is not installed.
+    """
+    from safe_stepwise.checking.faithfulness.vectors import check, vector
+
+    check()
+    those = [vector(candidate) for candidate in candidates]
+    rows = ([vector(text) @ other for other in those] for text in texts)
+    return [[min(1.0, max(0.0, float(cosine))) for cosine in row] for row in rows]
+
+
+RETRIEVALS: Mapping[str, Retrieval] = {
+    "words": words,
+    "trigrams": trigrams,
+    "embeddings": embeddings,
+}
 """By the name that a command line gives."""
 
 

@@ -1,0 +1,161 @@
+"""What a step says in the place of a needed fact, and whether the question's text bears it out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
+from safe_stepwise.checking.faithfulness.stating import Said, Stand, stand
+from safe_stepwise.checking.step_reading import has_value
+from safe_stepwise.language.grounding import ground
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
+from safe_stepwise.language.senses import meaning_of, sense_cues
+from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.records import Passage, Triple
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two writings mean one entity, date or nation.
+
+    >>> same("3 May 1901", "May 1901"), same("French", "France"), same("The Oru", "Oru")
+    (True, True, True)
+    """
+    if normal_name(one) == normal_name(other):
+        return True
+    a, b = as_date(one), as_date(other)
+    if a and b:
+        return a.agrees(b)
+    return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(
+        clean(one), clean(other)
+    )
+
+
+class Support:
+    """What a question's triples and passages bear out."""
+
+    def __init__(self, grounds: Grounds) -> None:
+        self.grounds = grounds
+        self._pages = tuple(enumerate(grounds.passages, 1))
+
+    @cached_property
+    def knows_more(self) -> bool:
+        """Whether there is more to look up than the gold paths."""
+        needed = {triple for path in self.grounds.paths for triple in path}
+        return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
+
+    def bears_out(self, triple: Triple) -> bool:
+        """Whether a triple, or one that says the same, is in the graph or the passages."""
+        meaning = meaning_of(triple.relation)
+        for known in self.grounds.triples:
+            if same(known.head, triple.head) and same(known.tail, triple.tail):
+                other = meaning_of(known.relation)
+                if known.relation == triple.relation:
+                    return True
+                if meaning and other and meaning.says & other.says:
+                    return True
+        if triple.relation not in RELATIONS:
+            return False
+        found = ground(triple.head, triple.relation, triple.tail, self._pages)
+        return found.status == "stated"
+
+    def has(self, value: str) -> bool:
+        """Whether a name, date or number stands anywhere in what the question gives."""
+        return any(has_value(page, value) for page in self._texts)
+
+    @cached_property
+    def _texts(self) -> tuple[Passage, ...]:
+        g = self.grounds
+        graph = tuple(f"{t.head} {t.relation} {t.tail}" for t in g.triples)
+        return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
+
+
+def misstated(
+    said: Said, triple: Triple, how: Stand, path: Path, told: bool, support: Support
+) -> Fault:
+    """What is wrong with what a step says in the place of a fact that it does not state.
+
+    ``told``: whether some other step states it; then only what the path has nowhere counts.
+    """
+    if how == "reversed":
+        turned = replace(triple, head=triple.tail, tail=triple.head)
+        return "" if support.bears_out(turned) else "reversed"
+    if how == "relation" and not told:
+        return "" if _other_is_true(said, triple, support) else "relation"
+    if how in ("near", "relation") or meaning_of(triple.relation) is None:
+        return ""
+    for claim in _claims(said, triple):
+        if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
+            continue
+        if not support.bears_out(claim):
+            return "factual"
+    return ""
+
+
+def _new(claim: Triple, triple: Triple) -> str:
+    return claim.tail if claim.head == triple.head else claim.head
+
+
+def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:
+    """Whether the text bears out some other relation between the same ends."""
+    return any(
+        support.bears_out(claim)
+        for name in RELATIONS
+        if name != triple.relation
+        for claim in (replace(triple, relation=name),)
+        if stand(said, claim) == "states"
+    )
+
+
+def _claims(said: Said, triple: Triple) -> Iterator[Triple]:
+    """Triples that a step states with one end of a fact exchanged for another value of its."""
+    has_head = bool(said.named(triple.head)) or triple.head in said.focus
+    has_tail = bool(said.named(triple.tail))
+    meaning = meaning_of(triple.relation)
+    kinds = meaning.says | meaning.turned if meaning else frozenset()
+    if not any(cue.sense in kinds for cue in sense_cues(said.clean)):
+        return
+    if has_head and not has_tail:
+        for value in _values(said, triple.tail, triple.head):
+            claim = replace(triple, tail=value)
+            if stand(said, claim) == "states":
+                yield claim
+    elif has_tail and not said.named(triple.head):
+        if any(said.pronouns) and triple.head in said.focus:
+            return
+        for value in _values(said, triple.head, triple.tail):
+            claim = replace(triple, head=value)
+            if stand(said, claim) == "states":
+                yield claim
+
+
+def _values(said: Said, instead_of: str, beside: str) -> Iterator[str]:
+    """Values of a step that are of the kind of an end, and neither of the ends."""
+    for value in said.reading.values:
+        if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):
+            continue
+        words = set(normal_name(value).split())
+        if words <= set(normal_name(beside).split()) or said.reading.opens_with(value):
+            continue
+        if not words or sense_cues(clean(value)):
+            continue
+        yield value
+
+
+def _kind(value: str) -> str:
+    if as_date(value):
+        return "date"
+    if as_number(value) is not None and not any(map(str.isalpha, value)):
+        return "number"
+    return "name"
+
+
+def novelties(said: Said, grounds: Grounds, support: Support) -> Sequence[str]:
+    """Names and dates of a step that stand nowhere in what the question gives."""
+    if not support.knows_more or said.reading.denies or said.reading.announces:
+        return ()
+    return [
+        value for value in said.reading.values
+        if _kind(value) != "number" and not said.reading.opens_with(value)
+        and not is_nation(clean(value)) and not support.has(value)
+    ]  # fmt: skip

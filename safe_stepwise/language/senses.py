@@ -1,0 +1,87 @@
+"""What a wording says of two names, and which way: the vocabulary of senses.
+
+The data stands in ``vocabulary/senses.yaml``. A *cue* is a wording in a text with the sense that it
+has; its form tells which end of the sense follows it.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from safe_stepwise.language.vocabulary import load
+
+Form = Literal["to_tail", "to_head", "nouns", "both"]
+Kind = Literal["name", "place", "nation", "date", "text"]
+
+
+class SenseCue(NamedTuple):
+    """A wording in cleaned text; ``form`` says how it joins the two ends of its sense."""
+
+    start: int
+    end: int
+    sense: str
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How a relation of a graph is said: senses that run with it, and such as run against it."""
+
+    kind: Kind
+    says: frozenset[str]
+    turned: frozenset[str] = frozenset()
+    single: bool = False
+    """Whether a head has one value only."""
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
+    found: list[tuple[str, Form, re.Pattern[str]]] = []
+    for sense, entry in load("senses")["senses"].items():
+        for form, wordings in entry.items():
+            if wordings:
+                every = "|".join(wordings)
+                found.append((sense, form, re.compile(rf"(?<!\w)(?:{every})(?!\w)")))
+    return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def sense_cues(text: str) -> tuple[SenseCue, ...]:
+    """Every cue in cleaned text, in order; one within a longer one is none.
+
+    >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]
+    [('director', 'to_tail')]
+    """
+    every = [
+        SenseCue(*match.span(), sense, form)
+        for sense, form, pattern in _patterns()
+        for match in pattern.finditer(text)
+        if match.end() > match.start()
+    ]
+    kept = [cue for cue in every if not any(_holds(other, cue) for other in every)]
+    return tuple(sorted(kept))
+
+
+def _holds(longer: SenseCue, cue: SenseCue) -> bool:
+    within = longer.start <= cue.start and cue.end <= longer.end
+    return within and longer.end - longer.start > cue.end - cue.start
+
+
+@lru_cache(maxsize=1024)
+def meaning_of(relation: str) -> Meaning | None:
+    """How a relation is said, or None for one that the vocabulary does not have.
+
+    >>> meaning_of("directed_by").kind, meaning_of("is fond of") is None
+    ('name', True)
+    """
+    entry = load("senses")["relations"].get(relation.replace("_", " ").strip().lower())
+    if entry is None:
+        return None
+    says = entry["says"]
+    return Meaning(
+        entry["kind"],
+        frozenset(sense for sense in says if not sense.startswith("-")),
+        frozenset(sense[1:] for sense in says if sense.startswith("-")),
+        entry.get("single", False),
+    )
