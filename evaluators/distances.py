@@ -20,14 +20,15 @@ from safe_stepwise.records import Question, Step
 
 Place = tuple[str, int]
 """A sentence: title of its passage, index from 0."""
-HEADER = ("who", "against", "pairs", "distance", "of the nearest", "once a sentence")
+HEADER = ("who", "against", "pairs", "distance", "of the nearest", "once a sentence", "in any order")
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Means over questions, each from 0 to 1; ``pairs`` of derivations were compared.
 
-    ``nearest``: to the nearer of two; ``once``: where a sentence counts but the first time.
+    ``nearest``: to the nearer of two; ``once``: where a sentence counts but the first time;
+    ``unordered``: where the order in which facts are told is left out of account.
     """
 
     who: str
@@ -36,11 +37,13 @@ class Distance:
     mean: float
     nearest: float
     once: float
+    unordered: float
 
     @property
     def row(self) -> tuple[object, ...]:
         """As `HEADER` names them."""
-        shares = (f"{share:.3f}" for share in (self.mean, self.nearest, self.once))
+        values = (self.mean, self.nearest, self.once, self.unordered)
+        shares = (f"{share:.3f}" for share in values)
         return (self.who, self.against, self.pairs, *shares)
 
 
@@ -122,4 +125,5 @@ def _mean(
         mean(fmean, tuple),
         mean(min, tuple),
         mean(fmean, lambda places: tuple(dict.fromkeys(places))),
+        mean(fmean, sorted),
     )

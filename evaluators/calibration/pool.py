@@ -58,6 +58,8 @@ class Pool:
 
     def wrong_tail(self, fact: Triple, seed: str) -> Triple | None:
         """The fact with another's value; None where no other of its sort is surely wrong."""
+        if not _tells(fact):
+            return None
         found = (
             Triple(fact.head, fact.relation, tail)
             for tail in _drawn(self._tails[_way(fact), form_of(fact.tail)], seed)
@@ -67,8 +69,8 @@ class Pool:
 
     def wrong_head(self, fact: Triple, seed: str) -> Triple | None:
         """The fact of another that has the same relation; None where there is none."""
-        if is_free(fact) and "…" not in fact.relation:
-            return None  # the words of the relation do not tell the head
+        if not _tells(fact) or (is_free(fact) and "…" not in fact.relation):
+            return None  # the words of a question without a place for it do not tell the head
         found = (
             Triple(head, fact.relation, fact.tail)
             for head in _drawn(self._heads[_way(fact)], seed)
@@ -83,14 +85,13 @@ class Pool:
             for relation in _drawn(self._relations[_sort(fact)], seed)
             if not alike(relation, fact.relation)
         )
-        return self._false(found)
+        return self._false(t for t in found if _tells(t)) if _tells(fact) else None
 
     def reversed(self, fact: Triple, _: str) -> Triple | None:
         """The fact with its ends exchanged; None where that may be true, or is no fact at all."""
         form = form_of(fact.tail)
-        said = content_words(fact.relation.replace("_", " "))
         is_mutual = fact.relation in _MUTUAL or _MUTUAL_WORDS.search(fact.relation.lower())
-        if is_free(fact) or form != "name" or not said or is_mutual:
+        if is_free(fact) or form != "name" or not _tells(fact) or is_mutual:
             return None
         return self._false(iter([Triple(fact.tail, fact.relation, fact.head)]))
 
@@ -144,6 +145,11 @@ def alike(one: str, other: str) -> bool:
     if known and others:
         return known.group != "kin" and bool(known.cues & others.cues)
     return bool(content_words(one) & content_words(other))
+
+
+def _tells(fact: Triple) -> bool:
+    """Whether a relation has words of its own: "is" alone says nothing of the sorts it joins."""
+    return bool(content_words(fact.relation.replace("_", " ")))
 
 
 def _way(fact: Triple) -> str:
