@@ -20,7 +20,15 @@ from safe_stepwise.records import Question, Step
 
 Place = tuple[str, int]
 """A sentence: title of its passage, index from 0."""
-HEADER = ("who", "against", "pairs", "distance", "of the nearest", "once a sentence", "in any order")
+HEADER = (
+    "who",
+    "against",
+    "pairs",
+    "distance",
+    "of the nearest",
+    "once a sentence",
+    "in any order",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,9 @@ def _mean(
     """``rows``: a derivation, and those it is compared with; a row without any is none."""
     rows = [(one, others) for one, others in rows if others]
 
-    def mean(measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]) -> float:
+    def mean(
+        measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]
+    ) -> float:
         shares = (measure([distance(form(one), form(o)) for o in others]) for one, others in rows)
         return round(fmean([*shares] or [0.0]), 6)
 

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
 
     for name, read in rows_of(options) if options.verified or options.questions else ():
         rows = list(read)
-        add(name, benchmark_of(rows, derivations, options.rows))
+        add(name, benchmark_of(rows, derivations, options))
         if name == "hotpotqa" and derivations:
             distances = distances_of(rows, derivations)
     if options.kb:
@@ -82,7 +82,7 @@ def _parser() -> Parser:
     how = f"how the paper's rule finds triples: {known} (default words); repeatable"
     add("--retrieval", **NAMES, metavar="R", help=how)
     add("--seed", **SEED, help="of the errors (default 0)")
-    add("--rows", **COUNT, help="questions a benchmark (default all)")
+    add("--rows", **COUNT, help="questions a benchmark, drawn by the seed (default all)")
     add("--output", **FOLDER, required=True, help="calibration.json, .md and curve.svg go here")
     return parser
 

@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeVar
 
 from builders.benchmarks import BENCHMARKS
 from builders.paths.metaqa import NAME, film_questions, read_films, read_questions
@@ -18,10 +19,12 @@ from evaluators.calibration.sources import Source, of_films, of_question
 from evaluators.derivations import Derivation
 from evaluators.distances import Distance, of_people, of_trajectories, sentences_of, sentences_told
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Step, Triple
 from safe_stepwise.scoring import CUSTOM
 
+T = TypeVar("T")
 Derivations = Mapping[str, Sequence[Derivation]]
 
 
@@ -48,10 +51,17 @@ def rows_of(options: argparse.Namespace) -> Iterator[tuple[str, Iterable[Labelle
     yield from ((name, once(rows)) for name, rows in found.items())
 
 
-def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, most: int | None) -> Benchmark:
-    """The first ``most`` sound questions with a gold path."""
+def drawn(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> list[T]:
+    """Rows in an order drawn by their ids and the seed: the first of a file may be of one kind."""
+    return sorted(rows, key=lambda row: (choice_for(str(seed), id_of(row)), id_of(row)))
+
+
+def benchmark_of(
+    rows: Iterable[Labelled], derivations: Derivations, options: argparse.Namespace
+) -> Benchmark:
+    """Sound questions with a gold path, as many as ``--rows`` says, drawn by ``--seed``."""
     found = Benchmark()
-    for question, label in rows:
+    for question, label in drawn(rows, lambda row: row[0].id, options.seed):
         given = derivations.get(question.id, ()) if question.benchmark == "hotpotqa" else ()
         if label.noise_type != "none" and not given:
             found.left_out[f"not verified ({label.noise_type})"] += 1
@@ -59,7 +69,7 @@ def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, most: int |
             found.sources.append(source)
         else:
             found.left_out["no annotated path"] += 1
-        if len(found.sources) == most:
+        if len(found.sources) == options.rows:
             break
     return found
 
@@ -74,7 +84,8 @@ def films_of(options: argparse.Namespace) -> Benchmark:
     def refuse(_: str, __: str, why: str) -> None:
         found.left_out[why] += 1
 
-    for asked in film_questions(films, read_questions(options.kb_questions), refuse):
+    questions = drawn(read_questions(options.kb_questions), lambda row: row.id, options.seed)
+    for asked in film_questions(films, iter(questions), refuse):
         told = dict.fromkeys(t.head for path in asked.paths[:1] for t in path)
         near = chain.from_iterable(about.get(name, ()) for name in told)
         grounds = grounds_of_paths(asked.question, asked.accepted, asked.paths, near)

@@ -103,9 +103,7 @@ def judged(
         yield Found(case, verdict.path, min(scores, default=1.0), repaired)
 
 
-def table_of(
-    judge: Judge, found: Sequence[Found], setting: Setting, sigma: float = SIGMA
-) -> Table:
+def table_of(judge: Judge, found: Sequence[Found], setting: Setting, sigma: float = SIGMA) -> Table:
     """A judge's table of the cases in a setting."""
     here = [one for one in found if one.case.setting == setting]
     rows = (_passed(judge, kind, [f for f in here if f.case.kind == kind], sigma) for kind in KINDS)

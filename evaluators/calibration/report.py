@@ -77,7 +77,9 @@ def _about(seed: int) -> str:
 
 def _counted(one: Measured) -> str:
     left = "; ".join(f"{count:,} left out: {why}" for why, count in sorted(one.left_out.items()))
-    none = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(one.not_made.items()) if s == "alone")
+    none = ", ".join(
+        f"{kind} {n:,}" for (s, kind), n in sorted(one.not_made.items()) if s == "alone"
+    )
     said = f"{one.questions:,} questions{f' ({left})' if left else ''}."
     return escaped(said + (f" Facts that such an error cannot befall: {none}." if none else ""))
 
@@ -146,5 +148,3 @@ def _distances(distances: Sequence[Distance]) -> list[str]:
     )
     rows = [tuple(str(value) for value in distance.row) for distance in distances]
     return ["## R4C: people, and ideal trajectories", said, markdown([HEADER, *rows])]
-
-

@@ -1,4 +1,4 @@
-"""What all figures share: the taxonomy's colours, and PNG or SVG bytes that hang on nothing else."""
+"""What all figures share: the taxonomy's colours, and image bytes that hang on nothing else."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -38,8 +38,10 @@ def _drawn(
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
-    own = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise"}
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **own}):
+    salt = "safe-stepwise"  # of the names within an SVG, which would else be drawn anew
+    with matplotlib.rc_context(
+        {**matplotlib.rcParamsDefault, "text.parse_math": False, "svg.hashsalt": salt}
+    ):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
