@@ -37,7 +37,7 @@ from safe_stepwise.checking.faithfulness.chains import (
     StepVerdict,
     Verdict,
 )
-from safe_stepwise.checking.faithfulness.grounds import onward
+from safe_stepwise.checking.faithfulness.grounds import ends_like, onward
 from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
 from safe_stepwise.language.text import words_of
@@ -133,10 +133,14 @@ def _out_of_order(
     if grounds.is_branched:
         place = _stray(path, grounds.starts)
     else:
-        goals = _alike(path, grounds.answers) or _alike(path, [answer])
-        if not goals and any(_alike(gold, grounds.answers) for gold in grounds.paths):
-            return None, "missing"
+        goals = ends_like(path, grounds.answers) or ends_like(path, [answer])
         place = _astray(path, goals)
+        if (
+            place is None
+            and not goals
+            and any(ends_like(p, grounds.answers) for p in grounds.paths)
+        ):
+            return None, "missing"
     return (None, "") if place is None else (numbers[place], "order")
 
 
@@ -149,16 +153,6 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
             return place
         known |= dict.fromkeys(ends)
     return None
-
-
-def _alike(path: Path, answers: Sequence[str]) -> tuple[str, ...]:
-    """The ends of a path's facts that are one of the answers, else those that are like one."""
-    ends = dict.fromkeys(end for t in path for end in (t.head, t.tail))
-    found = [
-        tuple(end for end in ends if any(alike(end, answer) for answer in answers))
-        for alike in (is_same, is_alike)
-    ]
-    return found[0] or found[1]
 
 
 def _astray(path: Path, goals: Sequence[str]) -> int | None:
