@@ -14,11 +14,12 @@ from safe_stepwise.store.names import (
     VALIDATION,
 )
 
+_SPLITS = (TRAIN, VALIDATION, TEST)
 MEANINGS = {
     "valid": "a gold path, told in order",
     "factual_head": "the head of one triple is another entity; what went before leads elsewhere",
     "factual_tail": "the tail of one triple is another entity, and later triples go on from that",
-    "incoherent": "the right triples in an order in which one starts from what nobody has found yet",
+    "incoherent": "the right triples in an order in which one starts from nothing that is known",
     "misguided_question": "the gold path of another question",
     "misguided_walk": "a walk of true triples from the same entity that ends elsewhere",
     "relation_swapped": "one triple has another relation",

@@ -20,9 +20,11 @@ from safe_stepwise.records import Triple
 from safe_stepwise.store.names import Corruption
 
 SYMMETRIC = frozenset(
-    ("spouse", "sibling", "partner", "unmarried partner", "relative", "shares border with")
-    + ("twinned administrative body", "different from", "opposite of", "said to be the same as")
-    + ("significant person", "diplomatic relation", "connects with", "adjacent station")
+    {
+        *("spouse", "sibling", "partner", "unmarried partner", "relative", "shares border with"),
+        *("twinned administrative body", "different from", "opposite of", "adjacent station"),
+        *("said to be the same as", "significant person", "diplomatic relation", "connects with"),
+    }
 )
 """Relations that hold as well the other way round."""
 KIN = frozenset(
