@@ -81,11 +81,11 @@ def sentences_told(question: Question, steps: Iterable[Step]) -> tuple[Place, ..
     told = []
     for step in steps:
         reading = read_step(step.text)
-        if step.kind == "Attribution":
-            for number in reading.cited[:1]:
-                page = question.passages[number - 1]
-                shared = [len(content_words(s) & reading.words) for s in page.sentences]
-                told.append((page.title, shared.index(max(shared))))
+        cited = [n for n in reading.cited if n <= len(question.passages)]
+        if step.kind == "Attribution" and cited and question.passages[cited[0] - 1].sentences:
+            page = question.passages[cited[0] - 1]
+            shared = [len(content_words(s) & reading.words) for s in page.sentences]
+            told.append((page.title, shared.index(max(shared))))
     return tuple(told)
 
 

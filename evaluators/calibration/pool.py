@@ -135,7 +135,7 @@ def alike(one: str, other: str) -> bool:
     >>> alike("country", "country of citizenship"), alike("director", "composer")
     (True, False)
     >>> alike("was directed by", "is the director of"), alike("father", "mother")
-    (False, False)
+    (True, False)
     """
     if one == other:
         return True
