@@ -1,18 +1,17 @@
 """Asking a verifier for its verdicts, through the response cache, with a progress bar."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaluators.asking import ask_all, spent
 from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
 from evaluators.verifier.step_set import Prefix, StepCase, walks
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
-from safe_stepwise.engines.client import Client, check
+from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.records import Usage
-from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.taxonomy import CORRECT, Category
 
 
@@ -78,23 +77,14 @@ def ask(
 
     The first is the verifier, the others are baselines; raises as `run_verifier`.
     """
-    runs, spent = [], []
+    runs: list[VerifierRun] = []
+    told: list[str] = []
     for number, spec in enumerate(specs):
         role = f"baseline {number}" if number else "verifier"
         client = client_of(spec)
         runs.append(run_verifier(client, role, asked, incomplete_evidence, dropped))
-        a = client.total()
-        spent.append(
-            f"{role}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
-            f"failed, {a.retries:,} retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), "
-            f"{a.completion:,} reply tokens"
-        )
-        if a.failed:
-            spent.append(
-                f"{a.failed:,} requests failed, and count as not right; run the same command "
-                "again: only they are asked"
-            )
-    return runs, spent
+        told += spent(client, role)
+    return runs, told
 
 
 def constants(majority: str | None, asked: Mapping[Prefix, Request]) -> Iterator[VerifierRun]:
@@ -125,32 +115,11 @@ def run_verifier(
     What a run that was stopped had received is in the client's cache, and is not asked again.
     Raises ``UserError`` if the engine can't work, or answers none of its first requests.
     """
-    owed = len(asked)
-    with telling(role, "step", owed, lambda: _settled(client), lambda: standing(client, owed)):
-        found = asyncio.run(_ask(client, list(asked.values())))
+    found = ask_all(client, role, "step", list(asked.values()))
     pairs = zip(asked.items(), found, strict=True)
     setting = (incomplete_evidence, dropped)
     replies = {one: _reply(reply, request, *setting) for (one, request), reply in pairs}
     return VerifierRun(client.name, role, client.engine.simulated, replies)
-
-
-async def _ask(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
-    try:
-        await check(client.engine)
-        return await client.ask_all(requests)
-    finally:
-        await client.engine.close()
-
-
-def standing(client: Client, requests: int) -> str:
-    """How this many requests stand, for the bar."""
-    a, owed = client.total(), requests - _settled(client)
-    return counts(a.answered, a.hits, owed, failed=a.failed)
-
-
-def _settled(client: Client) -> int:
-    whole = client.total()
-    return whole.answered + whole.hits + whole.failed
 
 
 def _reply(

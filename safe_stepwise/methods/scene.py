@@ -6,7 +6,7 @@ Whoever asks fills it in; engines hand it on unopened.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from safe_stepwise.records import Feedback, Question, Step, identity
+from safe_stepwise.records import Feedback, Question, Step, Triple, identity
 
 JUDGE = "judge"
 """The role of one who judges answers, for those who ask it and those who play it."""
@@ -49,6 +49,20 @@ class AnswerScene:
     def key(self) -> list[Any]:
         """The whole answer, which messages may cut short, and those accepted."""
         return [self.answer, list(self.accepted)]
+
+
+@dataclass(frozen=True, slots=True)
+class PathScene:
+    """A relation path to judge, and the gold path of its question."""
+
+    question: str
+    path: tuple[Triple, ...]
+    gold: tuple[Triple, ...]
+
+    @property
+    def key(self) -> list[Any]:
+        """The gold path; messages tell the rest."""
+        return [[asdict(triple) for triple in self.gold]]
 
 
 @dataclass(frozen=True, slots=True)

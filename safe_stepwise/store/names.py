@@ -12,6 +12,8 @@ VERIFIED = "safe-verified-multihop"
 NOISE_LABELS = "safe-noise-labels"
 VERIFIER_STEPS = "safe-verifier-steps"
 SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
+PATH_PROBE = "safe-path-probe"
+"""Valid and corrupted relation paths; made by a command of its own, in no release yet."""
 METRIC = "safe_stepwise"
 """The artifacts' repos; the adapter's is `adapter_repo`."""
 
@@ -30,6 +32,23 @@ ASKED_OF = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
 """Those with a row a step, without and with incomplete evidence."""
 RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
 """What the set's record calls the digest of the prompts of either setting."""
+
+Corruption = Literal[
+    "valid",
+    "factual_head",
+    "factual_tail",
+    "incoherent",
+    "misguided_question",
+    "misguided_walk",
+    "relation_swapped",
+    "reversed",
+    "hop_dropped",
+]
+CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)
+"""What was done to a path of `PATH_PROBE`, if anything; stored as its place in this."""
+PATH_LABELS = ("invalid", "valid")
+PATHS = "path_probe"
+"""The config of `PATH_PROBE` with a row a path; the other is `PROMPT_COMPLETION`."""
 
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
@@ -53,6 +72,7 @@ TRAINING = "training.json"
 STATISTICS = "statistics"
 """The folder of a dataset's records of its builds."""
 STEPS_RECORD = f"{STATISTICS}/verifier_steps.json"
+PROBE_RECORD = f"{STATISTICS}/{PATHS}.json"
 WORK = ".work"
 """The hidden folder of what a run goes on from."""
 REJECTS, REFUSED, UNMATCHED = "rejects.jsonl", "refused.jsonl", "unmatched.jsonl"

@@ -83,6 +83,18 @@ class PublishedFailures:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedPaths:
+    """A model's accuracy on relation paths of CWQ (arXiv 2402.11199, Tables 2 and 6); percent."""
+
+    model: str
+    way: str
+    """The prompt, by its name here."""
+    mean: float
+    """Over the kinds, as printed."""
+    kinds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Contradiction:
     """Where a paper's numbers disagree with each other."""
 
@@ -121,6 +133,16 @@ def tokens() -> tuple[PublishedTokens, ...]:
 def failures() -> tuple[PublishedFailures, ...]:
     """What is printed in words of SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
     return tuple(_made(PublishedFailures, row) for row in _content()["failures"])
+
+
+@cache
+def path_judgements() -> tuple[PublishedPaths, ...]:
+    """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6.
+
+    >>> path_judgements()[0].kinds["valid"]
+    79.01
+    """
+    return tuple(_made(PublishedPaths, row) for row in _content()["path_judgements"])
 
 
 @cache

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.asking import standing
 from evaluators.verifier.quality import FAILED, UNPARSED, Walk
-from evaluators.verifier.runs import constant, run_verifier, standing
+from evaluators.verifier.runs import constant, run_verifier
 from evaluators.verifier.step_set import Prefix, StepCase, read_cases, requests
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client

@@ -1,0 +1,1 @@
+"""Relation paths of questions, valid and corrupted: ``safe-path-probe``."""

@@ -1,0 +1,154 @@
+"""From questions with gold paths to ``safe-path-probe``.
+
+Questions are split by a hash of their words, so that one that two rows ask is in one split;
+evaluation questions of the verified set are in test.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from builders.paths import metaqa
+from builders.paths.asked import Asked
+from builders.paths.features import config_features
+from builders.paths.origins import origins
+from builders.paths.sources import Derivation, verified_questions
+from builders.paths.statistics import ProbeStatistics, Tally
+from builders.paths.writing import rank, reject, write
+from builders.steps.questions import open_verified
+from builders.verified.statistics import libraries
+from builders.work import publishing
+from safe_stepwise import prompts
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.paths import prompt_of
+from safe_stepwise.records import Triple
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS, WORK
+from safe_stepwise.store.progress import counts, telling
+
+Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
+"""The dataset's README by file name, from its statistics and ``dataset_info``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeBuild:
+    """What to build; ``films`` and ``questions`` are MetaQA's files, both or neither."""
+
+    verified: Path
+    output: Path
+    films: Path | None = None
+    questions: Path | None = None
+    derivations: Path | None = None
+    benchmarks: tuple[str, ...] = ()
+    """All that are there, if none is named."""
+    limit: int | None = None
+    """Questions of a benchmark."""
+    version: str = "v0.1.0"
+    seed: int = 0
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work lies."""
+        return self.output / WORK / "path-probe"
+
+
+def build(
+    plan: ProbeBuild, card: Card, derivations: Mapping[str, Sequence[Derivation]]
+) -> ProbeStatistics:
+    """Build ``OUTPUT/safe-path-probe`` (again, if it is there) and ``OUTPUT/rejects.jsonl``.
+
+    Raises ``UserError`` for what the user can mend: folders, versions, files that are none.
+    """
+    if (plan.films is None) != (plan.questions is None):
+        raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
+    opened = open_verified(plan.verified, plan.version)
+    sources = origins(opened.of(plan.benchmarks), plan)
+    tally, rejects = Tally(), list[str]()
+
+    def refuse(benchmark: str, id_: str, reason: str) -> None:
+        tally.left_out[benchmark, reason] += 1
+        rejects.append(reject(benchmark, id_, "", reason))
+
+    def done() -> str:
+        return f"{tally.questions.total()} questions done"
+
+    with publishing.building(plan.output, (PATH_PROBE,), plan.version, plan.work, done):
+        release = publishing.new_release(plan.work)
+        asked, known = _asked(plan, derivations, refuse)
+        if not asked:
+            raise UserError(
+                f"{plan.verified}: not one question has a path; take other benchmarks, or give "
+                "--derivations for hotpotqa, --kb and --questions for metaqa"
+            )
+        total = sum(map(len, asked.values()))
+        standing = (lambda: tally.questions.total(), lambda: _told(tally, total))
+        with telling("paths", "question", total, *standing):
+            files = write(release / "data", asked, known, plan.seed, tally, rejects)
+        statistics = ProbeStatistics(
+            version=plan.version,
+            seed=plan.seed,
+            limit=plan.limit,
+            verified=sources,
+            files=files,
+            prompt_sha256=prompts.load(prompt_of("zero_shot")).digest,
+            libraries=libraries(),
+            code_sha256=code_digest(__name__),
+            **tally.fields(),
+        )
+        _publish(plan, release, statistics, card, rejects)
+        return statistics
+
+
+def _told(tally: Tally, total: int) -> str:
+    made = tally.questions.total()
+    return counts(made, 0, total - made, rows=tally.rows.total())
+
+
+def _asked(
+    plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]], refuse: Callable[..., object]
+) -> tuple[dict[str, list[Asked]], dict[str, Iterable[Triple]]]:
+    """The questions by benchmark, in the order of a draw, and whole knowledge bases."""
+    found: dict[str, dict[str, Asked]] = defaultdict(dict)
+    known: dict[str, Iterable[Triple]] = {}
+    sources: list[Iterable[Asked]] = [
+        verified_questions(plan.verified, derivations, refuse, plan.benchmarks)
+    ]
+    if plan.films is not None and plan.questions is not None:
+        films = metaqa.read_films(plan.films)
+        known[metaqa.NAME] = films.triples
+        questions = metaqa.read_questions(plan.questions)
+        sources.append(metaqa.film_questions(films, questions, refuse))
+    for source in sources:
+        for one in source:
+            if one.key in found[one.benchmark]:
+                refuse(one.benchmark, one.id, "another row asks the same")
+            else:
+                found[one.benchmark][one.key] = one
+    drawn = {
+        name: sorted(of.values(), key=lambda one: rank(plan.seed, one))[: plan.limit]
+        for name, of in sorted(found.items())
+        if of
+    }
+    return drawn, known
+
+
+def _publish(
+    plan: ProbeBuild, release: Path, statistics: ProbeStatistics, card: Card, rejects: Sequence[str]
+) -> None:
+    """Write the record and the card, put all in place, and only then forget the work."""
+    record = json.loads(json.dumps(asdict(statistics)))
+    publishing.complete(
+        release,
+        PROBE_RECORD,
+        statistics,
+        lambda _, info: card(record, info),
+        lambda _: {config: splits.values() for config, splits in record["files"].items()},
+        config_features,
+    )
+    publishing.swap_in(release, plan.output / PATH_PROBE)
+    lines = "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
+    publishing.publish_lines(plan.output / REJECTS, lines)
+    publishing.forget(plan.work)

@@ -1,0 +1,108 @@
+"""What a build of the path probe read, made and left out: ``statistics/path_probe.json``."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from builders.paths.rows import ProbeRow
+from builders.work.parquet import SplitFiles
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatistics:
+    """The record of one build; every mapping counts rows unless it says otherwise.
+
+    ``left_out``: questions without rows, by benchmark and reason. ``refused``: corruptions that a
+    question has none of, by kind and reason; ``drawn``: drafts that were refused on the way.
+    """
+
+    version: str
+    seed: int
+    limit: int | None
+    rows: int
+    questions: int
+    splits: Counts
+    """Rows and questions of each split."""
+    benchmarks: Counts
+    """Questions and rows by kind."""
+    lengths: Counts
+    """Questions by benchmark, then the number of triples in their valid path."""
+    left_out: Counts
+    refused: Counts
+    drawn: Counts
+    verified: Sequence[Mapping[str, Any]]
+    """The sources: benchmark, split, licence, digest of their record or file."""
+    files: Mapping[str, Mapping[str, SplitFiles]]
+    """By config, then split."""
+    examples: Sequence[Mapping[str, Any]]
+    """A valid row of invented or any benchmark, with a corruption of each kind, as columns."""
+    prompt_sha256: str
+    libraries: Mapping[str, str]
+    code_sha256: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts as the rows are made."""
+
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By split and benchmark."""
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By benchmark and kind."""
+    questions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By split and benchmark."""
+    lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, split: str, row: ProbeRow) -> None:
+        """Count a row."""
+        benchmark = row.asked.benchmark
+        self.rows[split, benchmark] += 1
+        self.kinds[benchmark, row.corruption] += 1
+        if row.corruption == "valid":
+            self.questions[split, benchmark] += 1
+            self.lengths[benchmark, len(row.path)] += 1
+
+    def fields(self) -> dict[str, Any]:
+        """The counts, as fields of `ProbeStatistics`."""
+        splits = sorted({split for split, _ in self.rows})
+        benchmarks = sorted({name for _, name in self.rows})
+        return {
+            "rows": self.rows.total(),
+            "questions": self.questions.total(),
+            "splits": {
+                split: {
+                    "rows": sum(n for (s, _), n in self.rows.items() if s == split),
+                    "questions": sum(n for (s, _), n in self.questions.items() if s == split),
+                }
+                for split in splits
+            },
+            "benchmarks": {
+                name: {
+                    "questions": sum(n for (_, b), n in self.questions.items() if b == name),
+                    **{kind: n for (b, kind), n in sorted(self.kinds.items()) if b == name},
+                }
+                for name in benchmarks
+            },
+            "lengths": {
+                name: {str(k): n for (b, k), n in sorted(self.lengths.items()) if b == name}
+                for name in benchmarks
+            },
+            "left_out": _nested(self.left_out),
+            "refused": _nested(self.refused),
+            "drawn": _nested(self.drawn),
+            "examples": self.examples,
+        }
+
+
+def _nested(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (one, other), number in sorted(counts.items()):
+        found.setdefault(one, {})[other] = number
+    return found

@@ -1,0 +1,120 @@
+"""What the rules are calibrated on: questions with gold paths, and how their facts are worded.
+
+2Wiki's evidence, MuSiQue's decomposition, R4C's derivations of HotpotQA (each annotator's is a gold
+path) and MetaQA's paths all become a `Source`.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from evaluators.derivations import Derivation
+from safe_stepwise.checking import statements
+from safe_stepwise.checking.faithfulness.chains import Grounds, Path
+from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths
+from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.records import Question, Triple
+
+Wording = Callable[[Sequence[Triple], int], str]
+"""A fact in words, as a clause; the number chooses among its wordings."""
+_FILMS = {
+    "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
+    "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
+    "starred_actors": ("{t} starred in {h}", "{h} starred {t}", "{t} acted in {h}"),
+    "release_year": ("{h} was released in {t}", "{h} came out in {t}"),
+    "in_language": ("{h} is in the language {t}", "the language of {h} is {t}"),
+    "has_genre": ("the genre of {h} is {t}", "{h} has the genre {t}"),
+    "has_tags": ("{h} has the tag {t}", "a tag of {h} is {t}"),
+    "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
+    "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
+}
+"""MetaQA's relations in plain words; they read as ours do, and stand in no passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A question to calibrate by; ``wording`` says its facts in plain sentences."""
+
+    benchmark: str
+    id: str
+    grounds: Grounds
+    wording: Wording
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether it is of the half that thresholds are reported on, not chosen on.
+
+        The first byte of the id's SHA-256 is odd.
+        """
+        return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
+
+    def say(self, facts: Sequence[Triple], *seeds: str) -> str:
+        """One fact, or the several that one hop is, as a sentence."""
+        clause = self.wording(facts, choice_for(self.id, *seeds)).strip()
+        return f"{clause[:1].upper()}{clause[1:].removesuffix('.')}."
+
+
+def of_question(
+    question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
+) -> Source | None:
+    """A benchmark's question, by its annotations or people's derivations; None without either.
+
+    ``graph``: what else is known of its passages.
+    """
+    if not derivations:
+        grounds = grounds_of(question, graph)
+        found = Source(question.benchmark, question.id, grounds, statements.state)
+        return found if grounds.paths else None
+    grounds = grounds_of_paths(
+        question.question,
+        question.accepted,
+        paths_of(derivations),
+        graph,
+        question.passages,
+        compares=question.kind == "comparison",
+    )
+    return Source(question.benchmark, question.id, grounds, plainly) if grounds.paths else None
+
+
+def paths_of(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
+    """Derivations as gold paths, without such as are empty."""
+    return tuple(tuple(Triple(*t) for _, _, t in one) for one in derivations if one)
+
+
+def plainly(facts: Sequence[Triple], _: int) -> str:
+    """A fact whose relation is the words between its ends, as R4C's are.
+
+    >>> plainly([Triple("Oru", "lies on", "the Vel")], 0)
+    'Oru lies on the Vel'
+    """
+    return f"{facts[0].head} {facts[0].relation} {facts[0].tail}"
+
+
+def of_films(facts: Sequence[Triple], choice: int) -> str:
+    """A fact of MetaQA's knowledge base; of a relation that it does not have, as any other.
+
+    >>> of_films([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
+    'Ors Velt directed Dune Rain'
+    """
+    fact = facts[0]
+    if fact.relation not in _FILMS:
+        return statements.state(facts, choice)
+    wording = statements.pick(_FILMS[fact.relation], choice)
+    return statements.fill(wording, h=fact.head, t=fact.tail)
+
+
+def hops_of(path: Path) -> list[list[Triple]]:
+    """The facts of a path as they are told: those of one hop that joins several answers together.
+
+    >>> one, two = Triple("Ana", "where do … and … meet", "Oru"), Triple("Ors", "is", "old")
+    >>> [len(hop) for hop in hops_of((one, Triple("Vel", one.relation, "Oru"), two))]
+    [2, 1]
+    """
+
+    def hop(place: int) -> object:
+        fact = path[place]
+        joins = statements.is_free(fact) and fact.relation.count("…") > 1
+        return (fact.relation, fact.tail) if joins else place
+
+    return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop)]

@@ -1,0 +1,169 @@
+"""How well verdicts tell valid paths from corrupted ones.
+
+A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply). The last two are
+no verdicts: they are counted apart and stand in no accuracy; ``least`` is the balanced accuracy
+with each of them taken for wrong.
+
+- ``kinds``: the share of right verdicts on the rows of a kind of corruption.
+- ``paper_mean``: the unweighted mean over the paper's four kinds (valid, factual, incoherent,
+  misguided, the last being other questions' paths), as Table 2 of arXiv 2402.11199 has of Table 6.
+  A constant NO gets 75%.
+- ``balanced``: the mean of the accuracy on valid and on all corrupted paths. A constant gets 50%.
+- ``accuracy``: the share over all rows.
+
+All are fractions; None where there is nothing to measure. The 95% intervals are percentiles of a
+bootstrap over questions, as the rows of a question are not independent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluators.comparison.significance import Matrix, in_blocks, percentiles
+from safe_stepwise.store.names import CORRUPTIONS, Corruption
+
+UNREADABLE, FAILED = "unreadable", "failed"
+SAID = ("YES", "NO", UNREADABLE, FAILED)
+RESAMPLES = 1_000
+PAPER: Mapping[str, tuple[Corruption, ...]] = {
+    "valid": ("valid",),
+    "factual": ("factual_head", "factual_tail"),
+    "incoherent": ("incoherent",),
+    "misguided": ("misguided_question",),
+}
+"""The paper's kinds, by ours."""
+MEASURES = ("accuracy", "balanced", "least", "paper_mean")
+_VALID = CORRUPTIONS.index("valid")
+_WRONG = [n for n in range(len(CORRUPTIONS)) if n != _VALID]
+_GROUPS = [[CORRUPTIONS.index(kind) for kind in kinds] for kinds in PAPER.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One row, and what was said of it (one of `SAID`)."""
+
+    benchmark: str
+    question: str
+    kind: Corruption
+    said: str
+
+    @property
+    def is_read(self) -> bool:
+        return self.said in ("YES", "NO")
+
+    @property
+    def is_right(self) -> bool:
+        return self.said == ("YES" if self.kind == "valid" else "NO")
+
+
+Share = float | None
+Span = tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What one engine's verdicts came to, asked one way."""
+
+    rows: int
+    questions: int
+    said: dict[str, int]
+    """Rows by what was said of them."""
+    measures: dict[str, Share]
+    intervals: dict[str, Span]
+    kinds: dict[str, dict[str, Share | Span | int]]
+    """Of each kind its ``rows``, those ``unreadable`` or failed, ``accuracy`` and ``interval``."""
+    benchmarks: dict[str, dict[str, Share | int]]
+    """The rows and measures of each benchmark alone."""
+
+
+def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPLES) -> Quality:
+    """All measures of some verdicts, in whatever order they are.
+
+    >>> rows = [Judged("b", "q", "valid", "NO"), Judged("b", "q", "reversed", "NO")]
+    >>> quality(rows).measures["balanced"]
+    0.5
+    """
+    counts = _by_question(judged)
+    whole = counts.sum(axis=0)
+    spans = _intervals(counts, seed, resamples)
+    found = _measures(whole)
+    return Quality(
+        rows=len(judged),
+        questions=len(counts),
+        said={said: sum(row.said == said for row in judged) for said in SAID},
+        measures={name: _share(found[name]) for name in MEASURES},
+        intervals={name: spans[name] for name in MEASURES},
+        kinds={
+            kind: {
+                "rows": int(whole[n].sum()),
+                "unreadable": int(whole[n, 2]),
+                "accuracy": _share(found[kind]),
+                "interval": spans[kind],
+            }
+            for n, kind in enumerate(CORRUPTIONS)
+            if whole[n].any()
+        },
+        benchmarks={
+            name: _alone([row for row in judged if row.benchmark == name])
+            for name in sorted({row.benchmark for row in judged})
+        },
+    )
+
+
+def _alone(judged: Sequence[Judged]) -> dict[str, Share | int]:
+    found = _measures(_by_question(judged).sum(axis=0))
+    return {"rows": len(judged), **{name: _share(found[name]) for name in MEASURES}}
+
+
+def _by_question(judged: Sequence[Judged]) -> Matrix:
+    """Per question and kind: rows judged right, judged wrong, without a verdict."""
+    keys = sorted({(row.benchmark, row.question) for row in judged})
+    place = {key: n for n, key in enumerate(keys)}
+    counts = np.zeros((len(keys), len(CORRUPTIONS), 3))
+    for row in judged:
+        outcome = (0 if row.is_right else 1) if row.is_read else 2
+        counts[place[row.benchmark, row.question], CORRUPTIONS.index(row.kind), outcome] += 1
+    return counts
+
+
+def _measures(counts: Matrix) -> dict[str, Matrix]:
+    """The measures of counts by kind and outcome; leading axes are kept."""
+    right, read = counts[..., 0], counts[..., 0] + counts[..., 1]
+    every = counts.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kinds = right / read
+        groups = [right[..., of].sum(axis=-1) / read[..., of].sum(axis=-1) for of in _GROUPS]
+        wrong = right[..., _WRONG].sum(axis=-1)
+        balanced = (kinds[..., _VALID] + wrong / read[..., _WRONG].sum(axis=-1)) / 2
+        valid = right[..., _VALID] / every[..., _VALID]
+        least = (valid + wrong / every[..., _WRONG].sum(axis=-1)) / 2
+        accuracy = right.sum(axis=-1) / read.sum(axis=-1)
+    return {
+        "accuracy": accuracy,
+        "balanced": balanced,
+        "least": least,
+        "paper_mean": sum(groups[1:], groups[0]) / len(groups),
+        **{kind: kinds[..., n] for n, kind in enumerate(CORRUPTIONS)},
+    }
+
+
+def _intervals(counts: Matrix, seed: int, resamples: int) -> dict[str, Span]:
+    """Percentiles over questions drawn with replacement; None where nothing can be measured."""
+    names = (*MEASURES, *CORRUPTIONS)
+    questions = len(counts)
+    if not questions or not resamples:
+        return dict.fromkeys(names)
+    flat, chance = counts.reshape(questions, -1), np.random.default_rng(seed)
+
+    def measured(size: int) -> Matrix:
+        often = chance.multinomial(questions, np.full(questions, 1 / questions), size=size)
+        found = _measures((often @ flat).reshape(size, *counts.shape[1:]))
+        return np.stack([found[name] for name in names], axis=1)
+
+    drawn = in_blocks(measured, flat.size, resamples)
+    return {name: percentiles(values) for name, values in zip(names, drawn.T, strict=True)}
+
+
+def _share(value: Matrix) -> Share:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,62 @@
+"""Whether a relation path is told in an order in which each of its triples follows.
+
+A triple follows when one of its ends is known by then: the question names it, or a triple before
+this one does. So the branches of a comparison may come in any order, and a hop may be walked
+against the direction of its relation; what is no order is a hop that starts from what nobody has
+found (the coherence error of arXiv 2402.11199, section 3.1).
+"""
+
+from collections.abc import Sequence
+
+from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.records import Triple
+
+
+def end_key(name: str) -> str:
+    """The form under which an end of a triple is known; never empty for a name that is not.
+
+    >>> end_key("The Silent Ford (film)"), end_key("$")
+    ('silent ford', '$')
+    """
+    return normal_name(name) or name.strip().casefold()
+
+
+def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
+    """The ends of a gold path that a reader may start from, as `end_key`.
+
+    Those that the question names; and the head of each triple that does not follow otherwise, as
+    annotations may spell a name as the question does not.
+
+    >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
+    >>> kelvia = Triple("Oru", "country", "Kelvia")
+    >>> sorted(starts_of("In which country was Ana Vorr born?", [oru, kelvia]))
+    ['ana vorr']
+    """
+    asked = f" {words_of(question)} "
+    known = {end_key(end) for t in path for end in (t.head, t.tail)}
+    starts = {end for end in known if f" {end} " in asked}
+    found = set(starts)
+    for triple in path:
+        ends = {end_key(triple.head), end_key(triple.tail)}
+        if not ends & found:
+            starts.add(end_key(triple.head))
+        found |= ends
+    return frozenset(starts)
+
+
+def first_lost(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
+    """The place (from 1) of the first triple that does not follow; None where all do.
+
+    >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
+    >>> kelvia = Triple("Oru", "country", "Kelvia")
+    >>> first_lost([oru, kelvia], frozenset({"ana vorr"}))
+    >>> first_lost([kelvia, oru], frozenset({"ana vorr"}))
+    1
+    """
+    found = set(starts)
+    for place, triple in enumerate(path, 1):
+        ends = {end_key(triple.head), end_key(triple.tail)}
+        if not ends & found:
+            return place
+        found |= ends
+    return None

@@ -1,0 +1,115 @@
+"""Asking whether a relation path is valid, four ways, and reading the verdict.
+
+The discriminative evaluation of arXiv 2402.11199 (section 3.1): a question, its answer and a path
+go in, YES or NO comes out; at once or after reasoning, without and with worked examples.
+
+A verdict is read strictly. JSON with one ``verdict`` is what is asked for. A model that answers in
+plain words is taken at its word where it gives one verdict as such: as its first word with a mark
+behind it, as its last, or as what "the answer is". Anything else is unreadable: NO is never found
+in "I know", nor YES in "YES or NO".
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.allowance import Allowance
+from safe_stepwise.engines.base import Request
+from safe_stepwise.methods.scene import PathScene
+from safe_stepwise.records import Triple
+from safe_stepwise.store.replies import ReplyError, read_reply
+
+Way = Literal["zero_shot", "zero_shot_reasoning", "few_shot", "few_shot_reasoning"]
+WAYS: tuple[Way, ...] = get_args(Way)
+"""How it is asked: the paper's four prompts, its "CoT" being reasoning."""
+Verdict = Literal["YES", "NO"]
+_VERDICTS: Mapping[str, Verdict] = {"yes": "YES", "no": "NO"}
+_PROMPTS = {is_long: f"paths/zero_shot{'_reasoning' * is_long}" for is_long in (False, True)}
+_MARKS = re.compile(r"[*_`\"'“”‘’]+")
+_WORD = r"(yes|no)\b"
+_END = r"(?=\s*(?:[.,;:!?)\]\n]|$))"
+_CHOICE = re.compile(rf"\b{_WORD}\s*(?:or|and|/|\|)\s*{_WORD}", re.IGNORECASE)
+_PLAIN = (
+    re.compile(rf"^\W*{_WORD}(?=\s*(?:[.,;:!\n–—]|$))", re.IGNORECASE),
+    re.compile(rf"(?:^|[.!?:;,…\n])\s*{_WORD}\W*$", re.IGNORECASE),
+    re.compile(r"\b(YES|NO)\W*$"),
+    re.compile(rf"\b(?:answer|verdict|conclusion)\s*(?:is|:|=|->)\s*:?\s*{_WORD}{_END}", re.I),
+)
+"""The first word; the last sentence; the last word, in capitals; what is called the answer."""
+
+
+def path_request(
+    question: str,
+    answer: str,
+    path: Sequence[Triple],
+    way: Way = "zero_shot",
+    gold: Sequence[Triple] = (),
+) -> Request:
+    """The greedy request for a verdict on a path; ``gold`` is for a simulating player alone.
+
+    >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
+    >>> print(path_request("Where was Ana Vorr born?", "Oru", [oru]).messages[1].content)
+    Question: "Where was Ana Vorr born?"
+    Answer: "Oru"
+    Path:
+    1. "Ana Vorr" -> "place of birth" -> "Oru"
+    <BLANKLINE>
+    Is the path valid?
+    """
+    prompt = prompts.load(prompt_of(way))
+    asked = prompt.messages(question=question, answer=answer, path=path)
+    scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
+    request = Request(asked, prompt.sampling, prompt.schema, prompt.role, scene, _readable)
+    return shown(way).applied(request) if way.startswith("few_shot") else request
+
+
+def prompt_of(way: Way) -> str:
+    """The prompt file of a way to ask."""
+    return _PROMPTS[way.endswith("reasoning")]
+
+
+def shown(way: Way) -> Allowance:
+    """The worked examples of a way that shows some."""
+    return Allowance().showing(prompts.examples([prompts.load(prompt_of(way)).role]))
+
+
+def roles() -> tuple[str, ...]:
+    """Who asks so."""
+    return tuple(prompts.load(name).role for name in _PROMPTS.values())
+
+
+def read_verdict(text: str, data: str = "") -> Verdict:
+    """The one verdict of a reply; raises ``ReplyError`` with the reason where there is not one.
+
+    ``data`` is what the request quoted: an answer that stands in it is none.
+
+    >>> read_verdict('{"verdict": "yes"}'), read_verdict("I know both films. So: **NO**.")
+    ('YES', 'NO')
+    >>> read_verdict("I know nothing of it.")
+    Traceback (most recent call last):
+    safe_stepwise.store.replies.ReplyError: it gives no verdict
+    """
+    reply = read_reply(text)
+    answers = reply.answers("verdict", "reasoning", data=data)
+    said = {str(one["verdict"]).strip().rstrip(".!").lower() for one in answers}
+    if not answers:
+        said = set(_plain(" ".join(reply.around)))
+    if len(said) > 1:
+        raise ReplyError("it gives both verdicts")
+    if not said:
+        raise ReplyError("it gives no verdict")
+    (word,) = said
+    if word not in _VERDICTS:
+        raise ReplyError(f"its verdict is {word[:40]!r}")
+    return _VERDICTS[word]
+
+
+def _plain(text: str) -> list[str]:
+    """The verdicts that plain words give as such."""
+    told = _CHOICE.sub(" ", _MARKS.sub("", text)).strip()
+    return [match[1].lower() for form in _PLAIN for match in form.finditer(told)]
+
+
+def _readable(text: str) -> object:
+    return read_verdict(text)

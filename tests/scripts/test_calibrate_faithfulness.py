@@ -1,0 +1,161 @@
+"""The commands that hold the judges of chains against seeded errors, and against readers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.paths.metaqa import film_questions, read_films, read_questions
+from builders.verified.build import build
+from builders.verified.collect import Build
+from builders.verified.lookup import labelled
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from cards.cards import CARDS
+from evaluators.calibration.cases import WRONG
+from evaluators.calibration.report import CEILING, FILES
+from safe_stepwise.errors import UserError
+from scripts import calibrate_faithfulness, judge_chains
+
+CHECKED = 60
+"""Questions of real rows that a test looks at."""
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verified")
+    plan = Build("synthetic", "rows=60,seed=4,noise=0.1", "train", folder, AnnotationsTeacher)
+    build(plan, CARDS)
+    return folder
+
+
+def shares(folder: Path, benchmark: str, setting: str, judge: str = "house") -> dict[str, float]:
+    """What passes a judge, by kind."""
+    found = json.loads((folder / "calibration.json").read_bytes())["benchmarks"][benchmark]
+    table = next(t for t in found["tables"] if (t["judge"], t["setting"]) == (judge, setting))
+    return {row["kind"]: row["passed"]["value"] for row in table["rows"] if row["passed"]}
+
+
+def real(data: Path, *names: str) -> list[str]:
+    return [part for name in names for part in ("--questions", str(data / name))]
+
+
+def test_the_same_bytes_twice_and_in_another_folder(verified: Path, tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "other"):
+        arguments = ["--verified", str(verified), "--retrieval", "words", "--output"]
+        calibrate_faithfulness.main([*arguments, str(tmp_path / name)])
+        written.append([(tmp_path / name / file).read_bytes() for file in FILES])
+    assert written[0] == written[1]
+    found = shares(tmp_path / "one", "synthetic", "alone")
+    assert found["true"] >= 0.95
+    assert max(found[kind] for kind in WRONG if kind in found) <= 0.1
+
+
+def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: Path) -> None:
+    files = real(real_data, "2wikimultihopqa_train.jsonl")
+    arguments = ["--benchmark", "2wikimultihopqa", "--rows", str(2 * CHECKED)]
+    calibrate_faithfulness.main([*files, *arguments, "--output", str(tmp_path)])
+    found = shares(tmp_path, "2wikimultihopqa", "alone")
+    assert found["true"] >= 0.97
+    assert max(found["wrong tail"], found["wrong head"]) <= 0.03
+    assert found["wrong relation"] <= 0.08
+    assert found["reversed"] <= 0.1
+    paper = shares(tmp_path, "2wikimultihopqa", "alone", "paper, words")
+    assert paper["reversed"] > 0.9, "the paper's rule takes no direction: mended, then say so"
+
+
+def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -> None:
+    kb, questions = real_data / "metaqa_kb.txt.gz", real_data / "metaqa_questions.jsonl"
+    few = list(film_questions(read_films(kb), read_questions(questions), lambda *_: None))
+    assert {len(asked.paths[0]) for asked in few} == {1, 2, 3}
+    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", str(CHECKED)]
+    calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
+    found = shares(tmp_path, "metaqa", "in its path")
+    assert found["true"] >= 0.99
+    assert all(1 - found[kind] >= 0.95 for kind in WRONG)
+
+
+def test_people_and_ideal_trajectories(real_data: Path, tmp_path: Path) -> None:
+    derivations = real_data / "r4c_derivations.jsonl"
+    arguments = [*real(real_data, "hotpotqa_train.jsonl"), "--benchmark", "hotpotqa"]
+    arguments += ["--derivations", str(derivations), "--output", str(tmp_path)]
+    calibrate_faithfulness.main(arguments)
+    assert shares(tmp_path, "hotpotqa", "in its path")["true"] >= 0.9
+    found = json.loads((tmp_path / "calibration.json").read_bytes())["distances"]
+    assert [row["who"] for row in found[:3]] == [f"annotator {n}" for n in (1, 2, 3)]
+    people, ideal = found[3:]
+    assert people["mean"] == pytest.approx(CEILING, abs=0.03)
+    assert ideal["unordered"] <= CEILING
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "nothing to calibrate on"),
+        (["--verified", "x", "--questions", "y"], "give one"),
+        (["--kb", "x"], "--kb and --kb-questions go together"),
+        (["--kb", "x", "--kb-questions", "y"], "x: cannot be read"),
+        (["--verified", "x", "--retrieval", "word"], "did you mean words"),
+        (["--verified", "nowhere"], "give the --output of build_verified"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=said) as found:
+        calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
+    assert "\n" not in str(found.value)
+
+
+def test_questions_without_a_path_are_told(real_data: Path, tmp_path: Path) -> None:
+    arguments = [*real(real_data, "hotpotqa_train.jsonl"), "--benchmark", "hotpotqa"]
+    with pytest.raises(UserError, match="HotpotQA's need --derivations"):
+        calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
+
+
+def chains_of(verified: Path, folder: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """Arguments for a right and a wrong chain of each of some questions, with their labels."""
+    chains, labels = [], []
+    rows = [q for _, found in labelled(verified) for q, label in found if not label.unverifiable]
+    for question in [q for q in rows if len(q.evidence) == 2][:4]:
+        told = [f"The {t.relation} of {t.head} is {t.tail}." for t in question.evidence]
+        swapped = [told[0], f"The {question.evidence[1].relation} of Nobody is Nothing."]
+        for label, steps in (("faithful", told), ("unfaithful", swapped)):
+            id_ = f"{label} {question.id}"
+            row = {"id": id_, "benchmark": "synthetic", "question_id": question.id}
+            chains.append({**row, "steps": steps, "answer": question.answer})
+            labels.append({"id": id_, "label": label})
+    for name, found in (("chains", chains), ("labels", labels)):
+        text = "\n".join(json.dumps(row) for row in found)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    arguments = ["--verified", str(verified), "--chains", str(folder / "chains.jsonl")]
+    arguments += ["--labels", str(folder / "labels.jsonl")] * 2
+    return [*arguments, "--who", "A test wrote them."], chains
+
+
+def test_written_chains_are_judged(verified: Path, tmp_path: Path) -> None:
+    arguments, chains = chains_of(verified, tmp_path)
+    judge_chains.main([*arguments, "--output", str(tmp_path / "judged")])
+    found = json.loads((tmp_path / "judged" / "results.json").read_bytes())
+    assert (found["chains"], found["agreed"], found["kappa"]) == (len(chains), len(chains), 1.0)
+    scores = found["rules"]["house"]["scores"]["both readers"]
+    assert [one["f1"] for one in scores] == [1.0, 1.0]
+    assert {row["id"] for row in found["rows"]} == {chain["id"] for chain in chains}
+    kept = (tmp_path / "judged" / "results.json").read_text()
+    assert not any(step in kept for chain in chains for step in chain["steps"])
+
+
+def test_a_chain_of_no_question_is_told(verified: Path, tmp_path: Path) -> None:
+    arguments, chains = chains_of(verified, tmp_path)
+    (tmp_path / "chains.jsonl").write_text(
+        "\n".join(json.dumps({**chain, "question_id": "none"}) for chain in chains)
+    )
+    with pytest.raises(UserError, match="no synthetic question 'none'"):
+        judge_chains.main([*arguments, "--output", str(tmp_path)])
+
+
+def test_one_reader_is_not_enough(verified: Path, tmp_path: Path) -> None:
+    arguments, _ = chains_of(verified, tmp_path)
+    with pytest.raises(UserError, match="1 given; two readers"):
+        judge_chains.main([*arguments[:6], "--who", "x", "--output", str(tmp_path)])
