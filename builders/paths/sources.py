@@ -89,7 +89,7 @@ def _asked(
         paths=gold.paths,
         start=gold.paths[0][0].head,
         needed=gold.needed,
-        facts=bare(label.knowledge_graph),
+        facts=() if derivations else bare(label.knowledge_graph),
         free=gold.free,
         text=" ".join(words_of(f"{page.title} {page.text}") for _, page in question.gold),
         is_held_out=question.id in tested,
