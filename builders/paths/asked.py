@@ -52,10 +52,13 @@ class Asked:
         return f"{self.benchmark}\0{words_of(self.question)}"
 
     def is_right(self, path: Sequence[Triple]) -> bool:
-        """Whether a path holds a gold one, told in an order that follows."""
+        """Whether a path holds a gold one, told in an order that follows from its starts."""
         told = {fact_of(triple) for triple in path}
-        holds = any({fact_of(triple) for triple in gold} <= told for gold in self.paths)
-        return holds and first_lost(path, self.starts) is None
+        return any(
+            first_lost(path, starts_of(self.question, gold)) is None
+            for gold in self.paths
+            if {fact_of(triple) for triple in gold} <= told
+        )
 
 
 def fact_of(triple: Triple) -> Fact:
