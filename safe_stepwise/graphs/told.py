@@ -37,14 +37,20 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
     ['ana vorr']
     """
     asked = f" {words_of(question)} "
-    known = {end_key(end) for t in path for end in (t.head, t.tail)}
-    starts = {end for end in known if f" {end} " in asked}
+    ends = {end for triple in path for end in (triple.head, triple.tail)}
+    named = {
+        end
+        for end in ends
+        for form in (end_key(end), words_of(end))
+        if form and f" {form} " in asked
+    }
+    starts = {end_key(end) for end in named}
     found = set(starts)
     for triple in path:
-        ends = {end_key(triple.head), end_key(triple.tail)}
-        if not ends & found:
+        keys = {end_key(triple.head), end_key(triple.tail)}
+        if not keys & found:
             starts.add(end_key(triple.head))
-        found |= ends
+        found |= keys
     return frozenset(starts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 Told = Sequence[tuple[str, str, str]]
@@ -10,7 +11,8 @@ Told = Sequence[tuple[str, str, str]]
 
 def plain(name: str) -> str:
     """A name without article and the brackets at its end, as questions write it."""
-    bare = re.sub(r"^(the|an?) | \([^()]*\)$", "", name.casefold())
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    bare = re.sub(r"^(the|an?) | \([^()]*\)$|[\u0300-\u036f]", "", plain)
     return re.sub(r"\W+", " ", bare).strip() or name
 
 
