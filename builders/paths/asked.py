@@ -1,6 +1,6 @@
 """The noun of the probe: a question with the paths that lead to its answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from safe_stepwise.graphs.told import end_key, first_lost, starts_of
@@ -10,6 +10,8 @@ from safe_stepwise.records import Triple
 Path = tuple[Triple, ...]
 Fact = tuple[str, str, str]
 """A triple as the graph knows it: names and relation as they compare."""
+Refuse = Callable[[str, str, str], object]
+"""Told of a benchmark, a question's id and why it is left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.paths import metaqa
-from builders.paths.asked import Asked
+from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
 from builders.paths.origins import origins
 from builders.paths.sources import Derivation, verified_questions
@@ -115,7 +115,7 @@ def _told(tally: Tally, total: int) -> str:
 def _asked(
     plan: ProbeBuild,
     derivations: Mapping[str, Sequence[Derivation]],
-    refuse: Callable[..., object],
+    refuse: Refuse,
     tally: Tally,
 ) -> tuple[dict[str, list[Asked]], dict[str, Iterable[Triple]]]:
     """The questions by benchmark, in the order of a draw, and whole knowledge bases."""

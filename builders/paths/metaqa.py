@@ -21,8 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 
-from builders.paths.asked import Asked, Path
-from builders.paths.sources import Refuse
+from builders.paths.asked import Asked, Path, Refuse
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Triple
 from safe_stepwise.store.parsing import parse_json

@@ -6,11 +6,11 @@ derivations for some of its questions, each of which is a gold path. Only questi
 verification found sound are taken.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from builders.paths.asked import Asked, Path, bare
+from builders.paths.asked import Asked, Path, Refuse, bare
 from builders.verified.lookup import labelled
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import words_of
@@ -21,8 +21,6 @@ from safe_stepwise.store.parquet import read_rows
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
-Refuse = Callable[[str, str, str], object]
-"""Told of a benchmark, a question's id and why it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
