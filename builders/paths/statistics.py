@@ -37,8 +37,6 @@ class ProbeStatistics:
     """The sources: benchmark, split, licence, digest of their record or file."""
     files: Mapping[str, Mapping[str, SplitFiles]]
     """By config, then split."""
-    examples: Sequence[Mapping[str, Any]]
-    """A valid row of invented or any benchmark, with a corruption of each kind, as columns."""
     prompt_sha256: str
     libraries: Mapping[str, str]
     code_sha256: str
@@ -48,6 +46,8 @@ class ProbeStatistics:
 class Tally:
     """Counts as the rows are made."""
 
+    read: int = 0
+    """Questions with a path, before any is drawn."""
     rows: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By split and benchmark."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -58,7 +58,6 @@ class Tally:
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
-    examples: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
@@ -97,7 +96,6 @@ class Tally:
             "left_out": _nested(self.left_out),
             "refused": _nested(self.refused),
             "drawn": _nested(self.drawn),
-            "examples": self.examples,
         }
 
 
