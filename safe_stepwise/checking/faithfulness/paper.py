@@ -45,6 +45,8 @@ from safe_stepwise.records import Triple
 
 SIGMA = 0.7
 """The paper's threshold σ (3.2.2 and FAITHFULNESS's calibration)."""
+_LONGEST = 200
+"""Letters of a name that are looked for: no name of a benchmark is longer, and time grows with it."""
 _TOP = 10
 """Triples that a step is held against (Algorithm 1's K)."""
 
@@ -113,7 +115,7 @@ def _weighed(similarity: float, triple: Triple, text: str) -> float:
 @lru_cache(maxsize=65536)
 def _presence(name: str, said: str) -> float:
     """How far a name stands in a text (0-1): what of a longer name is not in it counts against."""
-    name = words_of(name)
+    name = words_of(name)[:_LONGEST]
     if not name or not said:
         return 0.0
     compared = partial_ratio if len(name) <= len(said) else ratio
@@ -156,7 +158,7 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
 
 
 def _alike(path: Path, answers: Sequence[str]) -> tuple[str, ...]:
-    """The ends of a path's facts that are one of the answers, else those that hold or are in one."""
+    """The ends of a path's facts that are one of the answers, else those that are like one."""
     ends = dict.fromkeys(end for t in path for end in (t.head, t.tail))
     found = [
         tuple(end for end in ends if any(alike(end, answer) for answer in answers))
