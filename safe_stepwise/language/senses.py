@@ -35,13 +35,17 @@ class Meaning:
     """Whether a head has one value only."""
 
 
+# "directed (?! by)" is to let "directed bye" pass: what must not follow are whole words.
+_AHEAD = re.compile(r"\(\?!([^()]*)\)")
+
+
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
     found: list[tuple[str, Form, re.Pattern[str]]] = []
     for sense, entry in load("senses")["senses"].items():
         for form, wordings in entry.items():
             if wordings:
-                every = "|".join(wordings)
+                every = _AHEAD.sub(r"(?!(?:\1)\\b)", "|".join(wordings))
                 found.append((sense, form, re.compile(rf"(?<!\w)(?:{every})(?!\w)")))
     return tuple(found)
 

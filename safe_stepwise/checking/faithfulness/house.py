@@ -62,20 +62,20 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     if not paths:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    saids = _read(grounds, chain)
     support = Support(grounds)
+    saids = _read(grounds, chain, support.names)
     best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
     return _verdict(best, right)
 
 
-def _read(grounds: Grounds, chain: Chain) -> list[Said]:
+def _read(grounds: Grounds, chain: Chain, names: Sequence[str]) -> list[Said]:
     """The steps, each with what was spoken of before it."""
     question = said_by(grounds.question)
     ends = _ends(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
     saids: list[Said] = []
     for text in chain.steps:
-        said = said_by(text, told, told)
+        said = said_by(text, told, told, names)
         saids.append(said)
         told = [name for name in ends if name in told or said.named(name)]
     return saids
@@ -89,7 +89,8 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
     stands = [[stand(said, triple) for triple in path] for said in saids]
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
-    faults: list[Fault] = _out_of_order(grounds, path, stated)
+    met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
+    faults: list[Fault] = _out_of_order(grounds, path, met)
     judged = _Judged(path, stated, faults)
     for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
         faults[place] = faults[place] or _fault(said, path, row, told, support)

@@ -39,6 +39,13 @@ class Support:
         self._pages = tuple(enumerate(grounds.passages, 1))
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of entities that the question's facts and passages have."""
+        g = self.grounds
+        ends = (name for t in g.triples for name in (t.head, t.tail))
+        return tuple(dict.fromkeys([*ends, *(page.title for page in g.passages)]))
+
+    @cached_property
     def knows_more(self) -> bool:
         """Whether there is more to look up than the gold paths."""
         needed = {triple for path in self.grounds.paths for triple in path}
@@ -131,15 +138,14 @@ def _claims(said: Said, triple: Triple) -> Iterator[Triple]:
 
 def _values(said: Said, instead_of: str, beside: str) -> Iterator[str]:
     """Values of a step that are of the kind of an end, and neither of the ends."""
-    for value in said.reading.values:
+    for value in dict.fromkeys(value for _, value in said.values):
         if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):
             continue
         words = set(normal_name(value).split())
         if words <= set(normal_name(beside).split()) or said.reading.opens_with(value):
             continue
-        if not words or sense_cues(clean(value)):
-            continue
-        yield value
+        if words and not sense_cues(clean(value)):
+            yield value
 
 
 def _kind(value: str) -> str:

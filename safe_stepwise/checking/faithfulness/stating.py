@@ -24,17 +24,22 @@ Stand = Literal["states", "reversed", "relation", "near", "no"]
 (``relation``) or by none that is known (``near``); does not speak of both."""
 _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 
+_EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
+_LONGEST_PRONOUN = 5
 _STOP_WORDS = word_list("stop_words")
 _SORTS = "|".join(
     word for name in ("sort_work", "sort_place", "sort_group", "sort_person")
     for word in sorted(word_list(name))
 )  # fmt: skip
 _PRONOUN = re.compile(
-    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|who|whose|which|this|that|both|there"
-    rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
+    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
+    rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother"
+    r"|husband|wife|spouse|birthplace)|(?<= ,) (?:who|whose|which))(?!\w)(?! of\b)"
 )
+_CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _COORDINATED = re.compile(r"^[\s,]*(?:and|also|then|co|or|&|as well as|[\s,])*[\s,]*$")
 _LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|by|respectively)*$")
+_OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
 _MOST = 0.7
@@ -53,6 +58,8 @@ class Said:
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
     """Names told before, whose last word alone may stand for them."""
+    known: tuple[str, ...] = ()
+    """Names that the question's facts and passages have, so that a step's values are whole."""
 
     @cached_property
     def clean(self) -> str:
@@ -69,22 +76,60 @@ class Said:
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
-        """Where it speaks of something without its name."""
-        return tuple(found.span() for found in _PRONOUN.finditer(self.clean))
+        """Where it speaks of something without its name: in no title, and beside no name."""
+        found = []
+        for match in _PRONOUN.finditer(self.clean):
+            span = (match.start() + match[0].startswith(" "), match.end())
+            rest = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
+            beside = any(a - 1 <= rest < b for (a, b), _ in self.values)
+            if beside and span[1] - span[0] > _LONGEST_PRONOUN:
+                continue  # "the film Dune Rain"
+            if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
+                continue  # "It was Ana who …"
+            if not any(_overlaps(span, value) for value, _ in self.values):
+                found.append(span)
+        return tuple(found)
+
+    @cached_property
+    def values(self) -> tuple[tuple[Span, str], ...]:
+        """Names, dates and numbers with their spans; a part of a known name is that name."""
+        whole = [
+            (span, name) for name in self.known if not as_date(name)
+            for span in _named(self, name)
+        ]  # fmt: skip
+        whole = [
+            (span, name) for span, name in whole
+            if not any(_holds(other, span) for other, _ in whole)
+        ]  # fmt: skip
+        parts = [
+            (span, value) for value in self.reading.values
+            for span in word_spans(self.clean, clean(value), 0, len(self.clean))
+        ]  # fmt: skip
+        parts = [
+            (span, value) for span, value in parts
+            if not any(_overlaps(span, other) for other, _ in whole)
+            and not (sense_cues(clean(value)) and self.reading.opens_with(value))
+        ]  # fmt: skip
+        return tuple(sorted([*whole, *parts]))
 
     def named(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
         return _named(self, name)
 
 
-def said_by(text: str, focus: Sequence[str] = (), familiar: Sequence[str] = ()) -> Said:
+def said_by(
+    text: str,
+    focus: Sequence[str] = (),
+    familiar: Sequence[str] = (),
+    known: Sequence[str] = (),
+) -> Said:
     """A step's text (without number and kind), taken apart.
 
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
     plain = text.replace("_", " ")
-    return Said(read_step(plain), tuple(focus), tuple(familiar))
+    return Said(read_step(plain), tuple(focus), tuple(familiar), tuple(known))
 
 
 def _named(said: Said, name: str) -> tuple[Span, ...]:
@@ -110,6 +155,8 @@ def _is_whole(said: Said, name: str, start: int, end: int) -> bool:
     own = set(clean(name).split()) | set(normal_name(name).split())
     words = said.clean[start:end].split()
     others = [word for word in words if word not in own and word not in "(),"]
+    if _EPITHETS & {*others, *(own - {*words} if len(words) > 1 else ())}:
+        return False  # "Ors II Velt" is not Ors III
     return len(others) <= 2 and all(word in said.capitals for word in others)  # noqa: PLR2004
 
 
@@ -155,16 +202,41 @@ def stand(said: Said, triple: Triple) -> Stand:
         tails = said.pronouns
     if not heads or not tails:
         return "no"
+    if verbatim := _verbatim(said, triple.relation, heads, tails):
+        return verbatim
     found = {_joined(said, meaning, head, tail) for head in heads for tail in tails}
     return next(each for each in _BEST if each in found)
+
+
+def _verbatim(
+    said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]
+) -> Stand | None:
+    """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
+    name, text = clean(relation.replace("_", " ")), said.clean
+
+    def is_said(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+        return any(
+            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]])
+             and text[: a[0]].endswith(f"{name} of "))
+            or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
+            for a in ones for b in others
+        )  # fmt: skip
+
+    if is_said(heads, tails):
+        return "states"
+    return "reversed" if is_said(tails, heads) else None
 
 
 def _stand_ins(said: Said, tails: Sequence[Span]) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
         return said.pronouns
-    others = [v for v in said.reading.values if clean(v) not in {said.clean[a:b] for a, b in tails}]
-    return ((0, 0),) if not others else ()
+    others = [span for span, _ in said.values if not any(_overlaps(span, t) for t in tails)]
+    opens = said.clean.split()[:1]
+    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
+    starts = any(a <= 1 for a, _ in tails)
+    others = [s for s in others if not dates_in(said.clean[s[0] : s[1]])]
+    return ((0, 0),) if not others and (plain or starts) else ()
 
 
 def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
@@ -174,9 +246,9 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         return "no"
     if _STOP in said.clean[first[1] : second[0]]:
         return "no"
-    if meaning.kind == "nation" and _is_adjective(said, head, tail):
-        return "states"
     cues = _governing(said, first, second)
+    if meaning.kind == "nation" and _is_adjective(said, head, tail, cues):
+        return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
     if own:
         turns = {_direction(said, cue, head, tail) * _sign(cue, meaning) for cue in own}
@@ -189,18 +261,25 @@ def _sign(cue: SenseCue, meaning: Meaning) -> int:
 
 
 _ADJECTIVE = re.compile(r"^(?: [a-z-]+){1,5} $")
+_HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
+_NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = re.compile(
     r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which|had|has|nationality|citizenship)\s?)*$"
 )
 
 
-def _is_adjective(said: Said, head: Span, tail: Span) -> bool:
+def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        return bool(_COPULA.match(said.clean[head[1] : tail[0]]))
-    between = said.clean[tail[1] : head[0]]
-    plain = between.strip().split()
-    return len(plain) <= 4 and all(w.isalpha() and w not in _STOP_WORDS for w in plain)  # noqa: PLR2004
+        led = any(said.clean[cue.end : head[0]] in _LED for cue in cues if cue.end <= head[0])
+        has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
+        if has and not _NATIONALITY.match(said.clean[tail[1] :]):
+            return False
+        return not led and bool(_COPULA.match(said.clean[head[1] : tail[0]]))
+    plain = said.clean[tail[1] : head[0]].split()
+    acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
+    few = len(plain) <= 4 and all(w.isalpha() and w not in _STOP_WORDS for w in plain)  # noqa: PLR2004
+    return few and not acts
 
 
 def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
@@ -215,6 +294,9 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
         and all(cue.end <= a or b <= cue.start for a, b in (first, second))
     ]  # fmt: skip
     between = [cue for cue in cues if first[1] <= cue.start and cue.end <= second[0]]
+    if between and all(_WEAK.match(text[c.start : c.end]) for c in between):
+        led = [c for c in cues if text[c.end : first[0]] in _LED]
+        between = [] if led else between
     while between:
         last = [cue for cue in between if cue.end == between[-1].end]
         last += [c for c in between if c not in last and _together(text, c, last[0])]
@@ -232,6 +314,10 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     return [cue for cue in near if cue.start == near[0].start]
 
 
+_WEAK = re.compile(r"(?:is|was|are|were|be|both) (?:both )?(?:in|from)$")
+_LED = frozenset((" of ", " of the ", " of the film ", " for "))
+
+
 def _together(text: str, cue: SenseCue, last: SenseCue) -> bool:
     """Whether two cues are one: "wrote and directed"."""
     return cue.end <= last.start and bool(_COORDINATED.match(text[cue.end : last.start]))
@@ -240,7 +326,7 @@ def _together(text: str, cue: SenseCue, last: SenseCue) -> bool:
 def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     """Whether something else than the second span is what a cue says: "born in Vel, died in Oru"."""
     taken = [
-        (a, b) for a, b in _values(said)
+        (a, b) for (a, b), _ in said.values
         if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
         and not _overlaps((a, b), second)
     ]  # fmt: skip
@@ -262,16 +348,13 @@ def _overlaps(one: Span, other: Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _values(said: Said) -> list[Span]:
-    """Where names, dates and numbers of the step stand."""
-    return sorted(
-        span for value in said.reading.values
-        for span in word_spans(said.clean, clean(value), 0, len(said.clean))
-    )  # fmt: skip
+def _holds(longer: Span, span: Span) -> bool:
+    within = longer[0] <= span[0] and span[1] <= longer[1]
+    return within and longer[1] - longer[0] > span[1] - span[0]
 
 
 def _names_between(said: Said, low: int, high: int) -> bool:
-    return any(low <= a and b <= high for a, b in _values(said)) or high - low > 3 * _NEAR
+    return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
 
 
 def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
@@ -328,6 +411,8 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     share = coverage(words, said.reading.claim)
     if not has_head:
         return "states" if words and share >= _MOST else "no"
+    if verbatim := _verbatim(said, triple.relation, heads, tails):
+        return verbatim
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
     asked = {cue.sense for cue in sense_cues(clean(triple.relation))}
