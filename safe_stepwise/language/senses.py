@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from safe_stepwise.language.reading import Span
 from safe_stepwise.language.vocabulary import load
 
 Form = Literal["to_tail", "to_head", "nouns", "both"]
@@ -37,34 +38,42 @@ class Meaning:
 
 # "directed (?! by)" is to let "directed bye" pass: what must not follow are whole words.
 _AHEAD = re.compile(r"\(\?!([^()]*)\)")
+_WORDS = r"(?!(?:\1)\\b)"
 
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
-    found: list[tuple[str, Form, re.Pattern[str]]] = []
-    for sense, entry in load("senses")["senses"].items():
-        for form, wordings in entry.items():
-            if wordings:
-                every = _AHEAD.sub(r"(?!(?:\1)\\b)", "|".join(wordings))
-                found.append((sense, form, re.compile(rf"(?<!\w)(?:{every})(?!\w)")))
-    return tuple(found)
+    # One pattern for each wording: in an alternation a short one would hide a longer one.
+    return tuple(
+        (sense, form, re.compile(rf"(?<!\w)(?:{_AHEAD.sub(_WORDS, wording)})(?!\w)"))
+        for sense, entry in load("senses")["senses"].items()
+        for form, wordings in entry.items()
+        for wording in wordings
+    )
 
 
 @lru_cache(maxsize=8192)
-def sense_cues(text: str) -> tuple[SenseCue, ...]:
-    """Every cue in cleaned text, in order; one within a longer one is none.
+def sense_cues(text: str, names: tuple[Span, ...] = ()) -> tuple[SenseCue, ...]:
+    """Every cue in cleaned text, in order; one within a longer one, or within a name, is none.
 
     >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]
     [('director', 'to_tail')]
     """
     every = [
+        cue for cue in _every_cue(text)
+        if not any(cue.start < b and a < cue.end for a, b in names)
+    ]  # fmt: skip
+    return tuple(cue for cue in every if not any(_holds(other, cue) for other in every))
+
+
+@lru_cache(maxsize=8192)
+def _every_cue(text: str) -> tuple[SenseCue, ...]:
+    return tuple(sorted({
         SenseCue(*match.span(), sense, form)
         for sense, form, pattern in _patterns()
         for match in pattern.finditer(text)
         if match.end() > match.start()
-    ]
-    kept = [cue for cue in every if not any(_holds(other, cue) for other in every)]
-    return tuple(sorted(kept))
+    }))  # fmt: skip
 
 
 def _holds(longer: SenseCue, cue: SenseCue) -> bool:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
 from safe_stepwise.checking.faithfulness.stating import Said, Stand, stand
-from safe_stepwise.checking.step_reading import has_value
+from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
@@ -53,6 +53,15 @@ class Support:
 
     def bears_out(self, triple: Triple) -> bool:
         """Whether a triple, or one that says the same, is in the graph or the passages."""
+        if self.in_graph(triple):
+            return True
+        if triple.relation not in RELATIONS:
+            return False
+        found = ground(triple.head, triple.relation, triple.tail, self._pages)
+        return found.status == "stated"
+
+    def in_graph(self, triple: Triple) -> bool:
+        """Whether the graph has a triple, or one of a relation that is said alike."""
         meaning = meaning_of(triple.relation)
         for known in self.grounds.triples:
             if same(known.head, triple.head) and same(known.tail, triple.tail):
@@ -61,10 +70,7 @@ class Support:
                     return True
                 if meaning and other and meaning.says & other.says:
                     return True
-        if triple.relation not in RELATIONS:
-            return False
-        found = ground(triple.head, triple.relation, triple.tail, self._pages)
-        return found.status == "stated"
+        return False
 
     def has(self, value: str) -> bool:
         """Whether a name, date or number stands anywhere in what the question gives."""
@@ -86,17 +92,39 @@ def misstated(
     """
     if how == "reversed":
         turned = replace(triple, head=triple.tail, tail=triple.head)
-        return "" if support.bears_out(turned) else "reversed"
+        return "" if support.in_graph(turned) else "reversed"
     if how == "relation" and not told:
         return "" if _other_is_true(said, triple, support) else "relation"
-    if how in ("near", "relation") or meaning_of(triple.relation) is None:
+    if how == "relation":
         return ""
-    for claim in _claims(said, triple):
+    if meaning_of(triple.relation) is None:
+        return "factual" if not told and _answers_otherwise(said, triple, path) else ""
+    for claim in _claims(said, triple, how == "near"):
         if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):
             return "factual"
     return ""
+
+
+_REPEATED = 0.7
+"""Share of a question's content words from which on a step speaks of that question."""
+
+
+def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:
+    """Whether a step repeats a free relation's words with another value than its tail."""
+    asked = content_words(triple.relation) - content_words(triple.head)
+    if said.named(triple.tail) or len(asked) < 2:  # noqa: PLR2004
+        return False
+    if coverage(asked, said.reading.claim) < _REPEATED:
+        return False
+    known = content_words(f"{triple.head} {triple.relation}")
+    ends = [end for t in path for end in (t.head, t.tail)]
+    return any(
+        _kind(value) == _kind(triple.tail) and not content_words(value) <= known
+        and not any(same(value, end) for end in ends)
+        for _, value in said.values
+    )  # fmt: skip
 
 
 def _new(claim: Triple, triple: Triple) -> str:
@@ -114,15 +142,15 @@ def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:
     )
 
 
-def _claims(said: Said, triple: Triple) -> Iterator[Triple]:
+def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
     """Triples that a step states with one end of a fact exchanged for another value of its."""
     has_head = bool(said.named(triple.head)) or triple.head in said.focus
     has_tail = bool(said.named(triple.tail))
     meaning = meaning_of(triple.relation)
     kinds = meaning.says | meaning.turned if meaning else frozenset()
-    if not any(cue.sense in kinds for cue in sense_cues(said.clean)):
+    if not any(cue.sense in kinds for cue in said.cues):
         return
-    if has_head and not has_tail:
+    if has_head and (near or not has_tail):
         for value in _values(said, triple.tail, triple.head):
             claim = replace(triple, tail=value)
             if stand(said, claim) == "states":
@@ -139,6 +167,8 @@ def _claims(said: Said, triple: Triple) -> Iterator[Triple]:
 def _values(said: Said, instead_of: str, beside: str) -> Iterator[str]:
     """Values of a step that are of the kind of an end, and neither of the ends."""
     for value in dict.fromkeys(value for _, value in said.values):
+        if is_nation(clean(value)) != is_nation(clean(instead_of)):
+            continue
         if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):
             continue
         words = set(normal_name(value).split())

@@ -34,11 +34,11 @@ _SORTS = "|".join(
 _PRONOUN = re.compile(
     r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
     rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother"
-    r"|husband|wife|spouse|birthplace)|(?<= ,) (?:who|whose|which))(?!\w)(?! of\b)"
+    r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _COORDINATED = re.compile(r"^[\s,]*(?:and|also|then|co|or|&|as well as|[\s,])*[\s,]*$")
-_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|by|respectively)*$")
+_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|respectively)*$")
 _OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
@@ -91,16 +91,25 @@ class Said:
         return tuple(found)
 
     @cached_property
-    def values(self) -> tuple[tuple[Span, str], ...]:
-        """Names, dates and numbers with their spans; a part of a known name is that name."""
+    def cues(self) -> tuple[SenseCue, ...]:
+        """Its wordings of a sense, those of names left out."""
+        return sense_cues(self.clean, tuple(span for span, _ in self._known_names))
+
+    @cached_property
+    def _known_names(self) -> list[tuple[Span, str]]:
         whole = [
             (span, name) for name in self.known if not as_date(name)
             for span in _named(self, name)
         ]  # fmt: skip
-        whole = [
+        return [
             (span, name) for span, name in whole
             if not any(_holds(other, span) for other, _ in whole)
         ]  # fmt: skip
+
+    @cached_property
+    def values(self) -> tuple[tuple[Span, str], ...]:
+        """Names, dates and numbers with their spans; a part of a known name is that name."""
+        whole = self._known_names
         parts = [
             (span, value) for value in self.reading.values
             for span in word_spans(self.clean, clean(value), 0, len(self.clean))
@@ -246,14 +255,53 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         return "no"
     if _STOP in said.clean[first[1] : second[0]]:
         return "no"
-    cues = _governing(said, first, second)
-    if meaning.kind == "nation" and _is_adjective(said, head, tail, cues):
+    joint = (first[0], _past_list(said, first, second))
+    cues = _governing(said, joint, second)
+    if between := [cue for cue in cues if joint[1] <= cue.start < second[0]]:
+        if _has_own_subject(said, joint[1], between[0].start):
+            return "near"
+    if meaning.kind == "nation" and _is_adjective(
+        said, joint if head == first else head, joint if tail == first else tail, cues
+    ):
         return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
     if own:
         turns = {_direction(said, cue, head, tail) * _sign(cue, meaning) for cue in own}
         return "reversed" if turns == {-1} else "states"
     return "relation" if cues else "near"
+
+
+_AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
+_LED_TO = re.compile(
+    r"(?:^| )(?:in|on|at|of|by|from|with|to|for|near|as|starring|featuring|opposite|the|an?|\(|born|died|--"
+    r"|(?:\w+ )?(?:film|novel|song|album|son|daughter|director|writer|actor|actress)) $"
+)
+
+
+def _past_list(said: Said, first: Span, second: Span) -> int:
+    """Where a list of names that the first one opens ends: "Ana Vorr and Ors Velt are …"."""
+    end = first[1]
+    for (a, b), _ in said.values:
+        if end < a and b <= second[0] and _AND.match(said.clean[end:a]):
+            end = b
+    return end
+
+
+def _has_own_subject(said: Said, low: int, high: int) -> bool:
+    """Whether a name between two offsets is what the words behind it speak of.
+
+    A name that a preposition, or wording of some sense, leads up to is spoken of already.
+    """
+    for (a, b), _ in said.values:
+        if not (low <= a and b <= high) or dates_in(said.clean[a:b]):
+            continue
+        before = said.clean[low:a]
+        if _LED_TO.search(before) or before.count("(") > before.count(")"):
+            continue
+        led = [cue for cue in said.cues if low <= cue.start and cue.end < a and a - cue.end <= 2]  # noqa: PLR2004
+        if not led:
+            return True
+    return False
 
 
 def _sign(cue: SenseCue, meaning: Meaning) -> int:
@@ -264,7 +312,8 @@ _ADJECTIVE = re.compile(r"^(?: [a-z-]+){1,5} $")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = re.compile(
-    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which|had|has|nationality|citizenship)\s?)*$"
+    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
+    r"|had|has|holds?|held|nationality|citizenship|(?:long|feature|short)?[ -]?length|former|19\d\ds?|20\d\ds?)\s?)*$"
 )
 
 
@@ -308,12 +357,16 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     if near:
         end = max(cue.end for cue in near)
         return [cue for cue in near if cue.end == end or _together(text, cue, near[-1])]
+    if before and _ELLIPSIS.fullmatch(text[first[1] : second[0]]):
+        last = before[-1]  # "… was founded in 1870, and the other in 1911"
+        return [cue for cue in before if cue.end == last.end and cue.form != "nouns"]
     behind = [cue for cue in cues if cue.start >= second[1]]
     near = [cue for cue in behind if not _names_between(said, second[1], cue.start)]
     near = [cue for cue in near if not _is_taken(said, cue, (high, high))]
     return [cue for cue in near if cue.start == near[0].start]
 
 
+_ELLIPSIS = re.compile(r" (?:(?:was|is) )?(?:by|in|on|from|at) (?:the )?")
 _WEAK = re.compile(r"(?:is|was|are|were|be|both) (?:both )?(?:in|from)$")
 _LED = frozenset((" of ", " of the ", " of the film ", " for "))
 
@@ -329,11 +382,12 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
         (a, b) for (a, b), _ in said.values
         if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
         and not _overlaps((a, b), second)
+        and not _leads_on(said.clean, b, second)
     ]  # fmt: skip
     if not taken or cue.form == "nouns":
         return False
     a, b = min(taken)
-    if any(c.start >= cue.end and c.end <= a for c in sense_cues(said.clean)):
+    if any(c.start >= cue.end and c.end <= a for c in said.cues):
         return False
     kinds = {bool(dates_in(said.clean[x:y])) for x, y in (taken[0], second)}
     if len(kinds) > 1:  # a date beside a place is what the same cue says
@@ -342,6 +396,11 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     for x, y in sorted(taken[1:], reverse=True):
         rest = rest[: x - b] + rest[y - b :] if x >= b else rest
     return not _LISTED.match(rest)
+
+
+def _leads_on(text: str, end: int, second: Span) -> bool:
+    """Whether words say what the second span is: "the American actor Edward Dillon"."""
+    return bool(re.fullmatch(rf" (?:(?:film )?(?:{_SORTS}) ){{0,3}}", text[end : second[0]]))
 
 
 def _overlaps(one: Span, other: Span) -> bool:
@@ -404,7 +463,7 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     words -= content_words(triple.tail)
     has_head = bool(heads) or _covers(said, triple.head)
     if not has_head and triple.head in said.focus:
-        has_head = bool(said.pronouns) or not heads
+        has_head = bool(_stand_ins(said, tails))
     has_tail = bool(tails) or _covers(said, triple.tail)
     if not has_tail:
         return "no"
@@ -416,7 +475,7 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
     asked = {cue.sense for cue in sense_cues(clean(triple.relation))}
-    told = {cue.sense for cue in sense_cues(said.clean)}
+    told = {cue.sense for cue in said.cues}
     if asked & told:
         return "states"
     return "near"
