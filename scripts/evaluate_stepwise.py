@@ -16,6 +16,7 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
+from evaluators.run.truth import TRUTH
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
@@ -72,6 +73,7 @@ def evaluated(options: Options) -> str:
         RESULTS,
         predictions.FOLDER,
         *faithfulness.OWNED,
+        TRUTH,
         *(report.FILES if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:

@@ -40,7 +40,7 @@ _OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with a chain, at which place of the plan; ``text`` is the step's, if it has one.
+    """What is wrong with a chain, at a place of its plan; ``text`` is the step's, if it has one.
 
     A value and a relation are stated wrongly; what is missing is passed over.
     """

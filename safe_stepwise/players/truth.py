@@ -1,4 +1,4 @@
-"""What the symbolic generator did in a chain that it wrote: the truth that a measurement is held to.
+"""What the symbolic generator did in a chain that it wrote: the truth to hold measurements to.
 
 It is told from the generator's own words, which are few: a step is a fact's or a result's of the
 plan only if it is one of the wordings that the generator has for it (`steps.ideal`), letter for
@@ -7,19 +7,19 @@ Nothing is read in a text, so that this owes nothing to checker and judges.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.players.evidence import denial
-from safe_stepwise.players.steps import WORDINGS, checker_of, ideal
 from safe_stepwise.players.spurious import flaw_of
+from safe_stepwise.players.steps import WORDINGS, checker_of, ideal
 from safe_stepwise.records import Question, Step, Trajectory
 
 Mistake = Literal["", "value", "relation", "result", "answer", "early", "repeated", "denied"]
-"""None (""); another value or relation of a fact; another result of facts, or another answer; a fact
-before one that it builds on; a step once more; a fact said not to be there."""
+"""None (""); another value or relation of a fact; another result of facts, or answer; a fact before
+one that it builds on; a step once more; a fact said not to be there."""
 OF_THE_PATH: tuple[Mistake, ...] = ("value", "relation", "early", "denied")
 """Mistakes in facts; what follows from facts is no part of a path."""
 _STEP = re.compile(r"\bStep \d+\b")
