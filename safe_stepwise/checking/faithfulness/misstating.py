@@ -31,6 +31,10 @@ def same(one: str, other: str) -> bool:
     )
 
 
+_PARAPHRASED = 0.75
+"""Share of a step's content words that a sentence has which says the same."""
+
+
 class Support:
     """What a question's triples and passages bear out."""
 
@@ -59,6 +63,18 @@ class Support:
             return False
         found = ground(triple.head, triple.relation, triple.tail, self._pages)
         return found.status == "stated"
+
+    def is_paraphrased(self, said: Said, triple: Triple) -> bool:
+        """Whether a passage's sentence with a triple's tail has most words of a step."""
+        names = " ".join(value for _, value in said.values)
+        words = content_words(said.reading.claim) - content_words(names)
+        return any(
+            coverage(words, sentence) >= _PARAPHRASED
+            for page in self.grounds.passages
+            for sentence in page.sentences
+            if has_value(Passage("", (sentence,)), triple.tail)
+            and has_value(Passage(page.title, (sentence,)), triple.head)
+        )
 
     def in_graph(self, triple: Triple) -> bool:
         """Whether the graph has a triple, or one of a relation that is said alike."""

@@ -5,8 +5,8 @@ mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -27,12 +27,13 @@ _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5
 _STOP_WORDS = word_list("stop_words")
-_SORTS = "|".join(
-    word for name in ("sort_work", "sort_place", "sort_group", "sort_person")
-    for word in sorted(word_list(name))
-)  # fmt: skip
+_PERSONS = "|".join(sorted(word_list("sort_person")))
+_THINGS = "|".join(
+    word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name))
+)
+_SORTS = f"{_PERSONS}|{_THINGS}"
 _PRONOUN = re.compile(
-    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
+    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
     rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother"
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
@@ -42,6 +43,7 @@ _LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|respectively)*$
 _OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
+_STEM = 5
 _MOST = 0.7
 """Share of a long tail's content words that a step has to have."""
 _HALF = 0.5
@@ -58,6 +60,8 @@ class Said:
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
     """Names told before, whose last word alone may stand for them."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Names of the facts that mean what another name there means."""
     known: tuple[str, ...] = ()
     """Names that the question's facts and passages have, so that a step's values are whole."""
 
@@ -123,7 +127,13 @@ class Said:
 
     def named(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
-        return _named(self, name)
+        spans = set(_named(self, name))
+        if name in self.aliases:
+            spans |= set(_named(self, self.aliases[name]))
+        within = [s for s in spans if not any(
+            _holds(other, s) and not _goes_on(known, name) for other, known in self._known_names
+        )]  # fmt: skip
+        return tuple(sorted(within))
 
 
 def said_by(
@@ -131,6 +141,7 @@ def said_by(
     focus: Sequence[str] = (),
     familiar: Sequence[str] = (),
     known: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
 ) -> Said:
     """A step's text (without number and kind), taken apart.
 
@@ -138,7 +149,12 @@ def said_by(
     ((27, 35),)
     """
     plain = text.replace("_", " ")
-    return Said(read_step(plain), tuple(focus), tuple(familiar), tuple(known))
+    return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+
+
+def _goes_on(longer: str, name: str) -> bool:
+    """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
+    return normal_name(longer.partition(",")[0]) == normal_name(name.partition(",")[0])
 
 
 def _named(said: Said, name: str) -> tuple[Span, ...]:
@@ -154,6 +170,9 @@ def _named(said: Said, name: str) -> tuple[Span, ...]:
         spans = list(word_spans(text, bare, 0, len(text)))
     if not spans and is_nation(bare):
         spans = [found.span() for found in nation_pattern(bare).finditer(text)]
+    if not spans and name.islower() and " " not in name and len(name) > _STEM:
+        stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
+        spans = [found.span() for found in stem.finditer(text)]
     if not spans and name in said.familiar:
         spans = list(_by_a_part(said, name))
     return tuple(sorted(set(spans)))
@@ -204,9 +223,9 @@ def stand(said: Said, triple: Triple) -> Stand:
     if meaning is None:
         return _free(said, triple, heads, tails)
     if heads:
-        heads += tuple(span for span in said.pronouns if span[0] > heads[0][1])
+        heads += tuple(span for span in _pronouns(said, meaning) if span[0] > heads[0][1])
     elif triple.head in said.focus:
-        heads = _stand_ins(said, tails)
+        heads = _stand_ins(said, tails, meaning)
     if not tails and triple.tail in said.focus and heads:
         tails = said.pronouns
     if not heads or not tails:
@@ -236,10 +255,26 @@ def _verbatim(
     return "reversed" if is_said(tails, heads) else None
 
 
-def _stand_ins(said: Said, tails: Sequence[Span]) -> tuple[Span, ...]:
+_OF_A_PERSON = re.compile(
+    rf"(?:he|she|him|his|her|hers)$|.* (?:{_PERSONS}|man|woman|person|father|mother|husband|wife|spouse)$"
+)
+_OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{_THINGS}|work|place|birthplace)$")
+
+
+def _pronouns(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
+    """Pronouns that may stand for the head of a relation, a person or none."""
+    if meaning is None:
+        return said.pronouns
+    barred = _OF_A_THING if meaning.of_person else _OF_A_PERSON
+    return tuple(span for span in said.pronouns if not barred.match(said.clean[slice(*span)]))
+
+
+def _stand_ins(
+    said: Said, tails: Sequence[Span], meaning: Meaning | None = None
+) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
-        return said.pronouns
+        return _pronouns(said, meaning)
     others = [span for span, _ in said.values if not any(_overlaps(span, t) for t in tails)]
     opens = said.clean.split()[:1]
     plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
@@ -264,11 +299,36 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         said, joint if head == first else head, joint if tail == first else tail, cues
     ):
         return "states"
+    if meaning.kind == "date":
+        cues = [cue for cue in cues if cue.sense in _OF_DATES]
+        if not cues and _dates_work(said, meaning, head, tail):
+            return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
     if own:
-        turns = {_direction(said, cue, head, tail) * _sign(cue, meaning) for cue in own}
+        by_words = meaning.kind == "text"  # a cause or genre is nothing that has a head of its own
+        turns = {
+            _direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
+            for cue in own
+        }
         return "reversed" if turns == {-1} else "states"
-    return "relation" if cues else "near"
+    if all(cue.sense in _TELLS_NOTHING for cue in cues):
+        return "near" if not cues else "no"
+    return "relation"
+
+
+_TELLS_NOTHING = frozenset(("other_kin",))
+_OF_DATES = frozenset(
+    "birth birth_date death death_date lived burial release inception spouse award".split()
+)
+_IN_A_YEAR = re.compile(r" (?:\) )?(?:[a-z-]+ ){0,5}$|.*(?: (?:an?|the|from|of|in)| \() $")
+
+
+def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
+    """Whether a date stands beside a work as its year: "Dune Rain (1950)", "is a 1950 film"."""
+    if "release" not in meaning.says or head[0] > tail[0]:
+        return False
+    between = said.clean[head[1] : tail[0]]
+    return "born" not in between and bool(_IN_A_YEAR.match(between))
 
 
 _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
@@ -294,6 +354,8 @@ def _has_own_subject(said: Said, low: int, high: int) -> bool:
     """
     for (a, b), _ in said.values:
         if not (low <= a and b <= high) or dates_in(said.clean[a:b]):
+            continue
+        if is_nation(said.clean[a:b]):
             continue
         before = said.clean[low:a]
         if _LED_TO.search(before) or before.count("(") > before.count(")"):
@@ -338,7 +400,7 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     high = text.find(_STOP, second[1])
     high = len(text) if high < 0 else high
     cues = [
-        cue for cue in sense_cues(text)
+        cue for cue in said.cues
         if low <= cue.start and cue.end <= high
         and all(cue.end <= a or b <= cue.start for a, b in (first, second))
     ]  # fmt: skip
@@ -346,6 +408,10 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     if between and all(_WEAK.match(text[c.start : c.end]) for c in between):
         led = [c for c in cues if text[c.end : first[0]] in _LED]
         between = [] if led else between
+    while len(between) > 1 and between[-1].form == "nouns" and _leads_on(
+        text, between[-1].start - 1, second
+    ):
+        between = between[:-1]  # "his wife was the screenwriter Ana Vorr"
     while between:
         last = [cue for cue in between if cue.end == between[-1].end]
         last += [c for c in between if c not in last and _together(text, c, last[0])]
@@ -353,7 +419,11 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
             return last
         between = [cue for cue in between if cue.end < between[-1].end]
     before = [cue for cue in cues if cue.end <= first[0]]
-    near = [cue for cue in before if not _names_between(said, cue.end, first[0])]
+    near = [
+        cue for cue in before
+        if not _names_between(said, cue.end, first[0])
+        and (cue.form == "nouns" or not _has_own_subject(said, low, cue.start))
+    ]  # fmt: skip
     if near:
         end = max(cue.end for cue in near)
         return [cue for cue in near if cue.end == end or _together(text, cue, near[-1])]
@@ -416,9 +486,11 @@ def _names_between(said: Said, low: int, high: int) -> bool:
     return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
 
 
-def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
+def _direction(
+    said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False
+) -> int:
     """1 where a cue makes the head its head, -1 where its tail, 0 where it does not tell."""
-    if cue.form == "both":
+    if cue.form == "both" or text_is_said:
         return 0
     if cue.form == "nouns" or said.clean.startswith(" of ", cue.end):
         return _owner(said, cue, head, tail)
@@ -428,6 +500,8 @@ def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
         return sign if after[0] == tail else -sign
     if not after:  # "Oru is where Ana was born": what stands last before it is what it is said of
         return sign if max(head, tail) == head else -sign
+    if _names_between(said, cue.end, min(after)[0]):
+        return 0
     # "directed by Ana, Dune Rain …", "born in Oru, Ana …": what comes first is what it leads to
     return sign if min(after) == tail else -sign
 
@@ -461,9 +535,13 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     """The same for a relation in words of its own, or a question."""
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
-    has_head = bool(heads) or _covers(said, triple.head)
+    has_head = bool(heads or _named(said, triple.head)) or _covers(said, triple.head)
     if not has_head and triple.head in said.focus:
         has_head = bool(_stand_ins(said, tails))
+    if not has_head and "…" not in triple.relation:
+        # What a question asks about stands in it; its head is but the page that answers it.
+        asked_about = said_by(triple.relation).reading.values
+        has_head = any(said.named(name) for name in asked_about)
     has_tail = bool(tails) or _covers(said, triple.tail)
     if not has_tail:
         return "no"
