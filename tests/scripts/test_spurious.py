@@ -61,9 +61,8 @@ Chain = tuple[bool, str, bool]
 def chains(folder: Path, method: str) -> list[Chain]:
     """All chains of a method whose truth is known."""
     systems = found(folder)["systems"]
-    truth = {
-        (t["method"], t["question_id"]): t["is_faithful"] for t in lines(folder / "truth.jsonl")
-    }
+    known = lines(folder / "truth.jsonl")
+    truth = {(one["method"], one["question_id"]): one["is_faithful"] for one in known}
     return [
         (truth[key], row["rules"]["house"]["path"], row["exact_match"])
         for row in lines(folder / "faithfulness.jsonl")
@@ -96,10 +95,10 @@ def check_chain_by_chain(told: Sequence[Chain], least: float) -> None:
     named = counts[False, "unfaithful"]
     precision = named / (named + counts[True, "unfaithful"])
     recall = named / sum(not is_faithful for is_faithful, _, _ in told)
-    assert precision >= least and recall >= least, (counts, precision, recall)
+    assert min(precision, recall) >= least, (counts, precision, recall)
 
 
-# --------------------------------------------------------------------------------- the made-up world
+# -------------------------------------------------------------------------------- the made-up world
 
 
 def test_the_spurious_share_is_found(tmp_path: Path) -> None:
@@ -112,7 +111,8 @@ def test_no_chain_without_errors_is_unfaithful(tmp_path: Path) -> None:
     file = synthetic(tmp_path / "rows.jsonl", 100)
     folder = evaluate(file, tmp_path, f"--method={ALONE}", generator=CLEAN)
     told = chains(folder, ALONE)
-    assert len(told) > 90 and all(is_faithful and is_right for is_faithful, _, is_right in told)
+    assert len(told) > 90
+    assert all(is_faithful and is_right for is_faithful, _, is_right in told)
     assert {path for _, path, _ in told} <= {"faithful", "unjudgeable"}
     assert reported(folder, ALONE)["value"] == 0
 
@@ -137,7 +137,8 @@ def test_a_verifier_that_knows_cuts_spurious_answers(tmp_path: Path) -> None:
     folder = evaluate(file, tmp_path, *BOTH, "--verifier=symbolic")
     check_the_share(folder, SAFE)
     alone, safe, p = spurious_alone(folder)
-    assert alone > safe and p < 0.01
+    assert alone > safe
+    assert p < 0.01
 
 
 def test_a_verifier_that_accepts_everything_does_not(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_verifier_that_accepts_everything_does_not(tmp_path: Path) -> None:
     assert spurious_alone(folder)[2] >= 0.01
 
 
-# ----------------------------------------------------------------------------------------- real rows
+# ---------------------------------------------------------------------------------------- real rows
 
 
 @pytest.mark.parametrize(("benchmark", "least"), [("2wikimultihopqa", 0.9), ("musique", 0.8)])
