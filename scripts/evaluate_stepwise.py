@@ -13,6 +13,7 @@ from builders.benchmarks import BENCHMARKS
 from evaluators.comparison import published, report
 from evaluators.derivations import read_derivations
 from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
@@ -74,7 +75,7 @@ def evaluated(options: Options) -> str:
         predictions.FOLDER,
         *faithfulness.OWNED,
         TRUTH,
-        *(report.FILES if options.report else [REPORT]),
+        *((*report.FILES, *PAGES) if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
@@ -82,6 +83,7 @@ def evaluated(options: Options) -> str:
         return carry_out(
             replace(plan, scoring=scoring, derivations=people),
             lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
+            faithfulness.as_it_ends,
             warn,
         )
 

@@ -21,6 +21,7 @@ from safe_stepwise.open import Opener
 from safe_stepwise.store.names import known_version
 from scripts.cli import (
     COUNT,
+    FILE,
     FOLDER,
     NAMES,
     SEED,
@@ -46,16 +47,33 @@ def main(arguments: Sequence[str]) -> None:
         version=known_version(options.version),
         seed=options.seed,
         at_once=options.in_flight,
+        accepted=options.accepted,
     )
+    _check(options)
     cache = ResponseCache(options.cache or default_cache())
     try:
-        generator, verifier = (_client(options, name, cache) for name in ("generator", "verifier"))
+        generator, verifier = (
+            None if options.accepted else _client(options, name, cache)
+            for name in ("generator", "verifier")
+        )
         told = options.teacher == ANNOTATIONS
         teacher = None if told else _client(options, "teacher", cache)
         statistics = refine(plan, generator, verifier, teacher)
     finally:
         cache.close()
     print(mining(plan, statistics))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Either the loop runs, with both of its players, or its steps are given."""
+    players = [name for name in ("generator", "verifier") if getattr(options, name) is not None]
+    if options.accepted and (players or options.limit):
+        unwanted = f"--{players[0]}" if players else "--limit"
+        raise UserError(
+            f"{unwanted} goes with the loop, which --accepted stands in for; see --help"
+        )
+    if not options.accepted and len(players) < 2:
+        raise UserError("give --generator and --verifier, or --accepted FILE; see --help")
 
 
 def _client(options: argparse.Namespace, name: str, cache: ResponseCache) -> Client:
@@ -72,8 +90,10 @@ def _parser() -> Parser:
     parser = command("refine_verifier_steps", (__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--verified", **FOLDER, required=True, help="what build_verified wrote")
-    add("--generator", required=True, metavar="SPEC", help="the engine that writes steps")
-    add("--verifier", required=True, metavar="SPEC", help="the engine under test")
+    add("--generator", metavar="SPEC", help="the engine that writes steps")
+    add("--verifier", metavar="SPEC", help="the engine under test")
+    given = "of measure_faithfulness: steps that a verifier accepted, in the loop's place"
+    add("--accepted", **FILE, help=given)
     words = "annotations (no model), or the engine that words the labels; it has to agree with "
     add("--teacher", required=True, metavar="SPEC", help=f"{words}the checker")
     add("--rows", **COUNT, required=True, help="rows to write, at most")

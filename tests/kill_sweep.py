@@ -33,7 +33,14 @@ from safe_stepwise.engines.base import Completion
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
-from scripts import build_verified, build_verifier_steps, cli, evaluate_stepwise, regenerate
+from scripts import (
+    build_verified,
+    build_verifier_steps,
+    cli,
+    evaluate_stepwise,
+    measure_faithfulness,
+    regenerate,
+)
 
 ROOT = Path(__file__).parents[1]
 REPLY, TRAJECTORY = "reply", "trajectory"
@@ -82,6 +89,10 @@ def evaluation(folder: Path, limit: int) -> list[str]:
     ]
 
 
+def measurement(folder: Path) -> list[str]:
+    return [str(folder / "results"), "--rule", "paper", "--sigma", "0.9", "--workers", "1"]
+
+
 def release(folder: Path) -> list[str]:
     (folder / "manifest.yaml").write_text(MANIFEST)
     cache = folder / "cache" / "replies.sqlite"
@@ -115,13 +126,24 @@ def case(name: str, folder: Path) -> Runs:
             (evaluate_stepwise.main, evaluation(folder, 2)),
             (evaluate_stepwise.main, evaluation(folder, 3)),
         ],
+        "measure_faithfulness": [
+            *ground,
+            (evaluate_stepwise.main, evaluation(folder, 3)),
+            (measure_faithfulness.main, measurement(folder)),
+        ],
         "regenerate": [(regenerate.main, release(folder))],
     }[name]
 
 
 LOG = Path(os.devnull)
 """Where commands print to."""
-COMMANDS = ("build_verified", "build_verifier_steps", "evaluate_stepwise", "regenerate")
+COMMANDS = (
+    "build_verified",
+    "build_verifier_steps",
+    "evaluate_stepwise",
+    "measure_faithfulness",
+    "regenerate",
+)
 
 
 def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> int:

@@ -56,6 +56,8 @@ class Refinement:
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
+    accepted: Path | None = None
+    """Steps that a verifier accepted somewhere else (`accepted`): no loop runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ class RefinementStatistics:
     verified: list[dict[str, Any]]
     prompts_sha256: dict[str, str]
     code_sha256: str
+    accepted: dict[str, Any] | None = None
+    """The file of accepted steps that was mined in a loop's place: name, digest, steps."""
 
 
 class Pattern(NamedTuple):
@@ -180,17 +184,30 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined, seed: int = 
         if (previous, step) in seen:
             continue
         seen.add((previous, step))
-        found = checker.check(previous, step)
-        mined.tries["checker abstains" if found is None else "checked"] += 1
-        if found is None:
-            continue
-        pattern = Pattern(said.error_type, found.error_type, step.kind, checker.plan.kind)
-        mined.checked[pattern[1:]] += 1
-        if found.error_type != said.error_type:
-            question, labels = checker.question, (said.error_type, found.error_type)
-            family = family_of(*labels, step, checker.plan, question)
-            doubt = doubted(checker, previous, step, found.error_type, seed)
-            mined.cases.append(Case(question, previous, step, found, pattern, family, doubt))
+        hold_against(checker, previous, step, said.error_type, mined, seed)
+
+
+def hold_against(
+    checker: Checker,
+    previous: tuple[Step, ...],
+    step: Step,
+    label: str,
+    mined: Mined,
+    seed: int = 0,
+) -> Feedback | None:
+    """Add to ``mined`` a step to which a verifier gave a label; returns the checker's verdict."""
+    found = checker.check(previous, step)
+    mined.tries["checker abstains" if found is None else "checked"] += 1
+    if found is None:
+        return None
+    pattern = Pattern(label, found.error_type, step.kind, checker.plan.kind)
+    mined.checked[pattern[1:]] += 1
+    if found.error_type != label:
+        question = checker.question
+        family = family_of(label, found.error_type, step, checker.plan, question)
+        doubt = doubted(checker, previous, step, found.error_type, seed)
+        mined.cases.append(Case(question, previous, step, found, pattern, family, doubt))
+    return found
 
 
 def doubted(

@@ -10,11 +10,12 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from builders.steps.accepted import AcceptedSteps, mine_accepted, read_accepted
 from builders.steps.features import check_row
 from builders.steps.mining import (
     Case,
@@ -46,41 +47,76 @@ ANNOTATIONS = "annotations"
 
 
 def refine(
-    plan: Refinement, generator: Client, verifier: Client, teacher: Client | None
+    plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None
 ) -> RefinementStatistics:
     """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json`` (again, if they are there).
 
-    ``teacher`` None are the annotations: the checker's verdicts. A run that was killed resumes from
-    the clients' response cache and ends in the same bytes.
+    ``teacher`` None are the annotations: the checker's verdicts; without generator or verifier the
+    plan names steps that were ``accepted``. A run that was killed resumes from the clients'
+    response cache and ends in the same bytes.
 
     Raises ``UserError`` for what the user can mend.
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    dropped = dropped_category([verifier.engine], plan.limits.drop_category)
-    plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
+    if verifier is not None:
+        dropped = dropped_category([verifier.engine], plan.limits.drop_category)
+        plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
+    given = read_accepted(plan.accepted) if plan.accepted else None
     with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
-        mined, made = asyncio.run(_work(plan, verified, generator, verifier, teacher))
-        statistics = _statistics(plan, verified, mined, made, (generator, verifier, teacher))
+        clients = generator, verifier, teacher
+        mined, made = asyncio.run(_work(plan, verified, given, clients))
+        statistics = _statistics(plan, verified, mined, made, _players(given, clients))
         kept = [one for one in made if isinstance(one, StepRow)]
         write_atomically(plan.output / REFINED, "".join(map(line_of, kept)).encode())
-        record = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False)
+        content = asdict(statistics)
+        if given is None:
+            del content["accepted"]
+        record = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
         write_atomically(plan.output / STATISTICS, f"{record}\n".encode())
     return statistics
 
 
+Clients = tuple[Client | None, Client | None, Client | None]
+"""Generator, verifier, teacher."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Players:
+    """Who made the steps and who labels them, for the record."""
+
+    generator: str
+    verifier: str
+    clients: Clients
+    simulated: bool
+    accepted: dict[str, Any] | None
+
+
+def _players(given: AcceptedSteps | None, clients: Clients) -> _Players:
+    simulated = any(client.engine.simulated for client in clients if client is not None)
+    if given is not None:
+        simulated = simulated or given.simulated
+        return _Players(given.generator, given.verifier, clients, simulated, given.record)
+    generator, verifier, _ = clients
+    assert generator is not None
+    assert verifier is not None
+    return _Players(generator.name, verifier.name, clients, simulated, None)
+
+
 async def _work(
-    plan: Refinement,
-    verified: VerifiedSet,
-    generator: Client,
-    verifier: Client,
-    teacher: Client | None,
+    plan: Refinement, verified: VerifiedSet, given: AcceptedSteps | None, named: Clients
 ) -> tuple[Mined, list[StepRow | Refused]]:
-    clients = [client for client in (generator, verifier, teacher) if client is not None]
+    clients = [client for client in named if client is not None]
+    generator, verifier, teacher = named
     try:
         for client in clients:
             await check(client.engine)
-        mined = await mine(plan, verified, generator, verifier)
+        if given is not None:
+            mined = mine_accepted(plan, verified, given)
+        else:
+            assert generator is not None
+            assert verifier is not None
+            mined = await mine(plan, verified, generator, verifier)
         return mined, await _relabelled(mined.cases, teacher, plan.rows)
     finally:
         for client in clients:
@@ -146,22 +182,22 @@ def _statistics(
     verified: VerifiedSet,
     mined: Mined,
     made: Sequence[StepRow | Refused],
-    clients: tuple[Client, Client, Client | None],
+    players: _Players,
 ) -> RefinementStatistics:
-    generator, verifier, teacher = clients
+    clients = [client for client in players.clients if client is not None]
     kept = [one for one in made if isinstance(one, StepRow)]
     refused = Counter(r.reason.partition(":")[0] for r in made if isinstance(r, Refused))
     return RefinementStatistics(
         version=plan.version,
         seed=plan.seed,
-        generator=generator.name,
-        verifier=verifier.name,
-        teacher=_teacher_name(teacher),
-        simulated=any(client.engine.simulated for client in clients if client is not None),
+        generator=players.generator,
+        verifier=players.verifier,
+        teacher=_teacher_name(players.clients[2]),
+        simulated=players.simulated,
         limits=plan.limits,
         limit=plan.limit,
         questions=dict(sorted(mined.questions.items())),
-        last_failure=_last_failure(mined, generator, verifier),
+        last_failure=_last_failure(mined, clients),
         tries=dict(sorted(mined.tries.items())),
         checked=mined.checked.total(),
         disagreements=len(mined.cases),
@@ -180,11 +216,12 @@ def _statistics(
             "generator": generating.prompt_digest(),
             "verifier": verifying.prompt_digest(dropped=plan.limits.drop_category),
         },
-        code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients if c)),
+        code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients)),
+        accepted=players.accepted,
     )
 
 
-def _last_failure(mined: Mined, *clients: Client) -> str:
+def _last_failure(mined: Mined, clients: Sequence[Client]) -> str:
     """Why a question failed, as the client says that was asked for it."""
     if not mined.questions[FAILED]:
         return ""

@@ -16,10 +16,11 @@ are listed, as only there each step has a verdict of its own.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evaluators.faithfulness.measuring import RULES, Line
+from evaluators.faithfulness.lines import RULES, Line
 from safe_stepwise.methods.loop import read_reply, tries_at_steps
-from safe_stepwise.records import Question, Step, Trajectory, as_object, identity
+from safe_stepwise.records import Step, Trajectory, as_object
 from safe_stepwise.steps import StepError
+from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.taxonomy import CORRECT
 
 
@@ -59,13 +60,8 @@ def _row(line: Line, step: Step, rule: str, fault: str) -> dict[str, Any]:
         "fault": fault,
         **as_object(step),
         "previous": [as_object(one) for one in previous],
-        "passages_sha256": passages_digest(line.question),
+        "passages_sha256": passages_digest(line.question.passages),
         "method": line.outcome.method,
         "players": dict(line.outcome.players),
         "simulated": line.outcome.simulated,
     }
-
-
-def passages_digest(question: Question) -> str:
-    """The digest of what a question's passages say, in their order."""
-    return identity([[page.title, page.text] for page in question.passages])

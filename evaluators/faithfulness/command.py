@@ -12,18 +12,10 @@ from evaluators.comparison.tables import write_files
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.measuring import (
-    Asked,
-    Line,
-    Options,
-    Spread,
-    is_grounded,
-    measure,
-    one_by_one,
-    row_of,
-)
+from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
+from evaluators.faithfulness.measuring import Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
-from evaluators.faithfulness.summary import places, systems
+from evaluators.faithfulness.summary import systems
 from evaluators.outcomes import (
     GIVE,
     asked_under,
@@ -36,7 +28,7 @@ from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_lines
-from safe_stepwise.store.names import QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 
 KEY = "faithfulness"
@@ -63,19 +55,29 @@ class Source:
 class Plan:
     """How chains are judged, beside which graph, and how the work is spread."""
 
-    options: Options = field(default_factory=Options)
+    options: Options = DEFAULT
     knowledge: Knowledge | None = None
     spread: Spread = one_by_one
 
 
+_PLAN = Plan()
+
 # ------------------------------------------------------------------------------- while evaluating
+
+
+def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+    """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
+    found = told(asked, folder, report)
+    if found is None:
+        return {}, ""
+    return {KEY: found}, f"were right answers earned?\n{tables.said_of(found)}"
 
 
 def told(
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
-    plan: Plan = Plan(),
+    plan: Plan = _PLAN,
     source: Source | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
@@ -151,7 +153,9 @@ def measure_folder(
     that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
     """
     results = _results(folder)
-    with locks.exclusive(folder, "measurement", (*OWNED, RESULTS, REPORT)):
+    # Of a release the tables stand beside the trajectories.
+    report = folder if (folder / COMPARISON).is_file() else folder / REPORT
+    with locks.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
         asked = [*_asked(folder, results["settings"], source)]
         _refuse_nothing(folder, asked, source)
@@ -159,10 +163,10 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = told(asked, folder, folder / REPORT, plan, source, record)
+        found = told(asked, folder, report, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
-               folder / REPORT / tables.PAGE)  # fmt: skip
+               report / tables.PAGE)  # fmt: skip
     lines = [tables.said_of(found, with_tests=True)]
     if found["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")

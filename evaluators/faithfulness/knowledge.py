@@ -57,11 +57,16 @@ class Knowledge:
         return {normal_name(triple.head), normal_name(triple.tail)}
 
     def _named(self, text: str) -> Iterator[str]:
+        """The longest names, from the left; none within another."""
         words = words_of(strip_diacritics(text)).split()
-        for start in range(len(words)):
-            for end in range(start + 1, min(len(words), start + LONGEST_NAME) + 1):
-                if (name := " ".join(words[start:end])) in self._places:
-                    yield name
+        start = 0
+        while start < len(words):
+            ends = range(min(len(words), start + LONGEST_NAME), start, -1)
+            tried = ((end, " ".join(words[start:end])) for end in ends)
+            end, name = next(((e, n) for e, n in tried if n in self._places), (start + 1, ""))
+            if name:
+                yield name
+            start = end
 
 
 def read_knowledge(file: Path) -> Knowledge:

@@ -4,9 +4,9 @@ The pairs are the comparison's (`evaluators.comparison.systems.pairs`); of a vot
 paired. McNemar's exact test counts the questions on which one alone is *spurious* (a right answer
 by an unfaithful chain) or *unfaithful*. What is undecided in either of the two is left out and
 counted: a chain that is unjudgeable, or none beside an answer, whether that is right or wrong, as
-else the wrong ones alone would stay. Who gave no answer was not spurious. A system that answers more
-questions rightly has more right answers to be spurious in: *unearned* are unfaithful chains among
-the questions that both answered rightly.
+else the wrong ones alone would stay. Who gave no answer was not spurious. A system that answers
+more questions rightly has more right answers to be spurious in: *unearned* are unfaithful chains
+among the questions that both answered rightly.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,14 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import holm, mcnemar
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.faithfulness.measuring import Line, repeated
-from evaluators.faithfulness.summary import AnswerBy, is_right, outcome_of, places
+from evaluators.faithfulness.lines import (
+    AnswerBy,
+    Line,
+    is_right,
+    outcome_of,
+    places,
+    repeated,
+)
 from safe_stepwise.checking.faithfulness.chains import Rule
 
 What = Literal["spurious", "unearned", "unfaithful"]

@@ -28,8 +28,7 @@ from safe_stepwise.methods.asking import ANSWERING, vote
 from safe_stepwise.methods.react import ACT
 from safe_stepwise.methods.sg_fsm_safe import step_of
 from safe_stepwise.records import FAILED, Attempt, Trajectory
-from safe_stepwise.scoring import normalize_answer
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.replies import read_reply
 
 Kind = Literal["chain", "abstained", "unstructured", "failed"]
 UNREASONED = ("direct",)
@@ -38,11 +37,12 @@ LONGEST = 20_000
 """Characters of an explanation that are taken apart."""
 
 _UNKNOWN = re.compile(
-    r"(?:i )?(?:do not|dont|don t) know|(?:it is |its )?(?:unknown|unanswerable|not known|unclear)"
-    r"|(?:the answer )?(?:cannot|can not|can t|cant) be (?:determined|answered|found|known).*"
-    r"|(?:there is )?(?:not enough|insufficient|no) (?:information|evidence|answer).*|n ?a"
+    r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
+    r"|unclear)|(?:it |this |that |the answer )?(?:cannot|can not|can t|cant) be (?:determined"
+    r"|answered|found|known)\b.*|(?:there is )?(?:not enough|insufficient|no) (?:information"
+    r"|evidence|answer)\b.*|n ?a"
 )
-_MARK = re.compile(r"^[\s*_>#-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
+_MARK = re.compile(r"^[\s*_>#•-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^[\s*_>#•-]++")
 _CONCLUDES = re.compile(
     r"^(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final |correct )?"
@@ -82,7 +82,7 @@ def abstains(answer: str) -> bool:
     >>> abstains(" "), abstains("I don't know."), abstains("The Unknown Soldier")
     (True, True, False)
     """
-    said = normalize_answer(answer)
+    said = " ".join(re.sub(r"\W", " ", answer.lower()).split())
     return not said or _UNKNOWN.fullmatch(said) is not None
 
 
@@ -135,16 +135,14 @@ def _field(attempt: Attempt, name: str) -> str:
 
 
 def _explanation(attempt: Attempt) -> str:
-    """Whole: what was read of it keeps the beginning alone."""
+    """Whole and with its lines: what was read of it is one line, and the beginning alone."""
     read = _field(attempt, "explain")
-    if not read.endswith("…"):
-        return read
-    text = attempt.text.rpartition("</think>")[2].strip().removeprefix("```json").strip("`\n ")
     try:
-        whole = parse_json(text)["explain"]
-    except (ValueError, TypeError, KeyError):
+        said = [str(one["explain"]) for one in read_reply(attempt.text).answers("explain")]
+    except ValueError:
         return read
-    return whole if isinstance(whole, str) else read
+    begins = read.removesuffix("…")
+    return next((one for one in said if " ".join(one.split()).startswith(begins)), read)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -154,7 +152,7 @@ def sentences(text: str) -> Iterator[str]:
     ['Oru lies on the Vel.', 'It is a town.']
     """
     for line in text[:LONGEST].splitlines():
-        told = _MARK.sub("", _BULLET.sub("", line))
+        told = _MARK.sub("", _BULLET.sub("", line.replace("**", "")))
         for piece in sentencex.segment("en", told):
             said = _MARK.sub("", " ".join(piece.split()))
             if re.search(r"\w", said) and not _CONCLUDES.match(said):

@@ -2,19 +2,22 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from evaluators.comparison.significance import wilson
 from evaluators.comparison.systems import System, names
-from evaluators.faithfulness.measuring import Line
+from evaluators.faithfulness.lines import (
+    ANSWERS,
+    COLUMNS,
+    AnswerBy,
+    Line,
+    is_right,
+    outcome_of,
+)
 from evaluators.faithfulness.said import Kind
 from safe_stepwise.checking.faithfulness.chains import Rule, Verdict
 from safe_stepwise.store.names import marked
 
-AnswerBy = Literal["exact_match", "judge", "rule"]
-ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
-COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(Kind) if kind != "chain"))
-"""What a question may come to under a rule."""
 WAYS = {"only": "", "majority": "majority", "best_of_n": "best of n"}
 _DIGITS = 6
 
@@ -29,12 +32,6 @@ def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]
         _system(system, way, _called(known[system], way), found, rules)
         for (system, way), found in groups.items()
     ]
-
-
-def places(lines: Sequence[Line]) -> dict[tuple[System, str], int]:
-    """Where each system stands among `systems`, by itself and how it is taken."""
-    keys = dict.fromkeys((line.system, line.taken) for line in lines)
-    return {key: place for place, key in enumerate(keys)}
 
 
 def _called(name: str, way: str) -> str:
@@ -67,25 +64,6 @@ def part(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
         **{kind: responses[kind] for kind in get_args(Kind) if kind != "chain"},
         "rules": {rule: _ruled(lines, rule) for rule in rules},
     }
-
-
-def outcome_of(line: Line, rule: Rule) -> str:
-    """One of `COLUMNS`; what there is no evidence for is unjudgeable."""
-    if line.response != "chain":
-        return line.response
-    verdict = line.verdicts.get(rule)
-    return verdict.path if verdict else "unjudgeable"
-
-
-def is_right(line: Line, rule: Rule, by: AnswerBy) -> bool | None:
-    """Whether an answer is right by a measure; None where nobody said."""
-    if by == "exact_match":
-        return line.is_exact
-    if by == "judge":
-        return {"correct": True, "incorrect": False}.get(line.outcome.verdict or "")
-    verdict = line.verdicts.get(rule)
-    # The rules compare no answer without a chain: of those that gave one, exact match does.
-    return verdict.is_right if verdict else line.is_exact
 
 
 def _ruled(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from evaluators.comparison.tables import (
     p_text,
     percent,
 )
-from evaluators.faithfulness.summary import COLUMNS
+from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.chains import Verdict
 from safe_stepwise.store.tables import table
 
@@ -32,8 +32,8 @@ SAID = (
 )
 PAIRED = (
     "Questions on which the one system alone is spurious (right by an unfaithful chain), or "
-    "unfaithful; unearned are unfaithful chains where both answered rightly. McNemar's exact test, Holm's p over the pairs of one rule and measure. Undecided "
-    "questions of either are left out."
+    "unfaithful; unearned are unfaithful chains where both answered rightly. McNemar's exact test, "
+    "Holm's p over the pairs of one rule and measure. Undecided questions of either are left out."
 )
 _HEADER = ("method", "rule", "questions", "right", "faithful", "unfaithful", "unjudgeable",
            "no chain", "spurious, %", "gap, points", "edits")  # fmt: skip

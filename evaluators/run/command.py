@@ -16,31 +16,34 @@ from evaluators.comparison.systems import (
     values_by_name,
 )
 from evaluators.comparison.tables import AVERAGE
-from evaluators.faithfulness import command as faithfulness
-from evaluators.faithfulness.measuring import Asked
-from evaluators.faithfulness.tables import said_of
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.evaluation import Evaluation, Progress, SystemRun, evaluate
 from evaluators.run.results import ALL, settings_of, write
 from evaluators.run.truth import write_truth
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import FAILED
+from safe_stepwise.records import FAILED, Question
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.progress import telling
 from safe_stepwise.store.tables import table
 
+Asked = tuple[Outcome, Question]
+"""An outcome with its question, as far as that is kept."""
+
 
 def carry_out(
     plan: Evaluation,
     compare: Callable[[Sequence[Outcome], Path], Mapping[str, Any]],
+    measure: Callable[[Sequence[Asked], Path, Path], tuple[Mapping[str, Any], str]],
     warn: Callable[[str], None],
 ) -> str:
     """Run everything, write it down, and say what came of it.
 
-    ``compare`` writes a report on the outcomes into a folder and returns its results. Raises
-    ``UserError`` if not one question could be answered.
+    ``compare`` writes a report on the outcomes into a folder and returns its results; ``measure``
+    says whether answers were earned, beside the evaluation and in its report, and returns what of
+    that stands in ``results.json``, by its key, and in words. Raises ``UserError`` if not one
+    question could be answered.
     """
     if earlier := _earlier(plan):
         warn(earlier)
@@ -53,11 +56,11 @@ def carry_out(
     results = write(plan, runs)
     write_truth(plan, runs, plan.output)
     compared = compare(outcomes, report_folder(plan))
-    earned = faithfulness.told(_asked(plan, runs), plan.output, report_folder(plan))
-    whole = {**results, "comparison": compared, **({faithfulness.KEY: earned} if earned else {})}
+    earned, told = measure(_asked(plan, runs), plan.output, report_folder(plan))
+    whole = {**results, "comparison": compared, **earned}
     text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(plan.output / RESULTS, f"{text}\n".encode())
-    return summary(plan, whole)
+    return summary(plan, results, told)
 
 
 def _asked(plan: Evaluation, runs: Sequence[SystemRun]) -> list[Asked]:
@@ -100,8 +103,8 @@ def _refuse_nothing(plan: Evaluation, outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
-    """What was scored, what it took, where it is."""
+def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
+    """What was scored, what it took, where it is; ``earned`` says whether answers were."""
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
@@ -117,8 +120,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any]) -> str:
         lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    if earned := results.get(faithfulness.KEY):
-        lines += ["", "were right answers earned?", said_of(earned)]
+    lines += ["", earned] if earned else []
     files = [plan.output / TRAJECTORIES, plan.output / RESULTS, report_folder(plan) / COMPARISON]
     by_method = report_folder(plan) / METHODS_PAGE
     files += [by_method] if by_method.is_file() else []

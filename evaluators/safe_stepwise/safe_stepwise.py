@@ -47,6 +47,8 @@ DESCRIPTION = """\
 Answers to multi-hop questions, scored: exact match and F1 as the benchmark's official scorer
 computes them, and accuracy as a judge model sees it. With the config "loop" the answers are made
 here, by the loop of generator and verifier (stepwise atomic feedback), and what it took is told.
+With the config "faithfulness" it is told whether right answers were earned: whether the steps of
+the reasoning behind them follow the question's path in a knowledge graph.
 """
 
 CITATION = """\
@@ -61,6 +63,14 @@ CITATION = """\
   title = {SAFE: An LLM-as-Verifier Framework for Evidence-Grounded Multi-Hop Reasoning},
   author = {Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won},
   howpublished = {\\url{https://github.com/DaeyongKwon98/SAFE}},
+}
+@misc{nguyen2024direct,
+  title = {Direct Evaluation of Chain-of-Thought in Multi-hop Reasoning with Knowledge Graphs},
+  author = {Nguyen, Minh-Vuong and Luo, Linhao and Shiri, Fatemeh and Phung, Dinh and Li, Yuan-Fang
+    and Vu, Thuy-Trang and Haffari, Gholamreza},
+  year = {2024},
+  eprint = {2402.11199},
+  archivePrefix = {arXiv},
 }
 """
 
@@ -152,9 +162,51 @@ Examples:
     (1.0, 2.0, {}, True)
 """
 
+FAITHFULNESS = """
+Args:
+    questions (list of str): what was asked.
+    steps (list of list of str): the steps of each chain of reasoning, with or without "Step K:" and
+        kind; none where an answer was given without.
+    answers (list of str): the answer that each came to.
+    evidence (list of list of triples): each question's path, as (head, relation, tail).
+    references (list of list of str): the accepted answers of each, aliases included.
+    passages (list of list, optional): those of each question, as in the config loop.
+    rule (str): house (what each step states, directed), paper (arXiv 2402.11199) or both.
+    retrieval (str): how the paper's rule finds a step's triple: words, trigrams or embeddings.
+    sigma (float, optional): the least score of such a triple, 0.7 if not said.
+
+Returns:
+    exact_match and, by rule, the shares (0 to 1) of chains that are faithful, unfaithful,
+    unjudgeable and unstructured (without steps); spurious_share, that of unfaithful chains among
+    the right answers whose chain was decided (None where none was), with spurious_bounds as if all
+    unjudgeable ones were faithful, or unfaithful; reasoning, the share answered rightly by a
+    faithful chain; gap, exact_match less reasoning; verdicts: of each chain its path, fault, first
+    bad step, edits to the path, and what each step was taken to state (None without steps).
+
+Examples:
+
+    >>> import evaluate
+    >>> metric = evaluate.load("safe_stepwise", "faithfulness")
+    >>> path = [("Dune Rain", "director", "Ors Velt"), ("Ors Velt", "place of birth", "Oru")]
+    >>> found = metric.compute(
+    ...     questions=["Where was the director of Dune Rain born?"] * 2,
+    ...     steps=[
+    ...         ["Dune Rain was directed by Ors Velt.", "Ors Velt was born in Oru."],
+    ...         ["Dune Rain was directed by Kem Dall.", "Kem Dall was born in Oru."],
+    ...     ],
+    ...     answers=["Oru", "Oru"],
+    ...     evidence=[path, path],
+    ...     references=[["Oru"], ["Oru"]],
+    ... )
+    >>> found["exact_match"], found["house"]["faithful"], found["house"]["spurious_share"]
+    (1.0, 0.5, 0.5)
+    >>> found["house"]["verdicts"][1]["fault"], found["house"]["verdicts"][1]["first"]
+    ('factual', 1)
+"""
+
 
 class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
-    """Two configs: ``default`` scores answers given, ``loop`` makes them first."""
+    """``default`` scores answers given, ``loop`` makes them, ``faithfulness`` judges steps."""
 
     def _info(self) -> evaluate.MetricInfo:
         from safe_stepwise.metric.compute import checked_options
@@ -169,15 +221,26 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
                 "passages": datasets.List(page),
                 "references": answers,
             },
+            "faithfulness": {
+                "questions": datasets.Value("string"),
+                "steps": answers,
+                "answers": datasets.Value("string"),
+                "evidence": datasets.List(answers),
+                "references": answers,
+            },
         }
+        told = {"default": GIVEN, "loop": LOOP, "faithfulness": FAITHFULNESS}
         return evaluate.MetricInfo(
             description=DESCRIPTION,
             citation=CITATION,
-            inputs_description={"default": GIVEN, "loop": LOOP}[self.config_name],
+            inputs_description=told[self.config_name],
             features=datasets.Features(columns[self.config_name]),
             homepage="https://arxiv.org/abs/2604.01993",
             license="Apache-2.0",
-            reference_urls=["https://arxiv.org/abs/2604.01993"],
+            reference_urls=[
+                "https://arxiv.org/abs/2604.01993",
+                "https://arxiv.org/abs/2402.11199",
+            ],
         )
 
     def compute(
@@ -186,11 +249,14 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         """Compute the metric."""
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import checked_options
+        from safe_stepwise.metric.input import plain_passages
 
         columns = {"predictions": predictions, "references": references}
         for name in set(options).intersection(self._feature_names()):
             columns[name] = options.pop(name)
         checked_options(self.config_name, options)
+        if options.get("passages") is not None:
+            options["passages"] = plain_passages(options["passages"])
         if any(column is not None for column in columns.values()):
             self.add_batch(**columns)
         elif self.writer is None:
@@ -214,10 +280,16 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         self.add_batch(**{name: [columns[name]] for name in names.union(self._feature_names())})
 
     def _compute(self, **inputs: Any) -> Any:
+        from safe_stepwise.checking.faithfulness.given import chains_given
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import answers_by_loop, answers_given
 
+        computes: dict[str, Any] = {
+            "default": answers_given,
+            "loop": answers_by_loop,
+            "faithfulness": chains_given,
+        }
         try:
-            return (answers_given if self.config_name == "default" else answers_by_loop)(**inputs)
+            return computes[self.config_name](**inputs)
         except UserError as error:
             return error  # `evaluate` frees its files only after a return

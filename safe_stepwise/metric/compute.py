@@ -194,8 +194,9 @@ OPTIONS: Mapping[str, frozenset[str]] = {
         if parameter.kind is parameter.KEYWORD_ONLY or name == "questions"
     )
     for config, compute in (("default", answers_given), ("loop", answers_by_loop))
-}
-"""What ``compute`` takes beside the columns, by config."""
+} | {"faithfulness": frozenset(("questions", "passages", "rule", "retrieval", "sigma"))}
+"""What ``compute`` takes beside the columns, by config; ``faithfulness`` is the checker's, which
+this room never hears of (`safe_stepwise.checking.faithfulness.given`)."""
 
 
 def checked_options(config: str, names: Iterable[str]) -> None:
@@ -206,14 +207,17 @@ def checked_options(config: str, names: Iterable[str]) -> None:
     safe_stepwise.errors.UserError: default has no option benchmrk; did you mean benchmark?
     """
     if config not in OPTIONS:
-        raise UserError(f"safe_stepwise has no config {config!r}: load default or loop")
+        *others, last = OPTIONS
+        raise UserError(
+            f"safe_stepwise has no config {config!r}: load {', '.join(others)} or {last}"
+        )
     for name in names:
         if name in OPTIONS[config]:
             continue
         near = difflib.get_close_matches(name, OPTIONS[config], n=1)
-        other = "loop" if config == "default" else "default"
+        other = next((one for one in OPTIONS if name in OPTIONS[one]), "")
         hint = f'{other} has: evaluate.load("safe_stepwise", "{other}")'
-        if name not in OPTIONS[other]:
+        if not other:
             hint = f"did you mean {near[0]}?" if near else ", ".join(sorted(OPTIONS[config]))
         raise UserError(f"{config} has no option {name}; {hint}")
 

