@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import Reading, content_words, coverage, read_step
 from safe_stepwise.language.mentions import mentions, word_spans
 from safe_stepwise.language.reading import Span, clean
@@ -39,7 +40,10 @@ _PRONOUN = re.compile(
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _COORDINATED = re.compile(r"^[\s,]*(?:and|also|then|co|or|&|as well as|[\s,])*[\s,]*$")
-_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|respectively)*$")
+_LISTED = re.compile(
+    r"^(?:[\s,;]|\b(?:and|as well as|with|the|both|respectively|to|until|till|[a-z]|i{1,3}v?|queen"
+    r"|king|emperor|empress|prince|princess|sir|lady)\b|&|--)*$"
+)
 _OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
@@ -130,10 +134,25 @@ class Said:
         spans = set(_named(self, name))
         if name in self.aliases:
             spans |= set(_named(self, self.aliases[name]))
-        within = [s for s in spans if not any(
-            _holds(other, s) and not _goes_on(known, name) for other, known in self._known_names
-        )]  # fmt: skip
-        return tuple(sorted(within))
+        return tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
+
+    def _is_anothers(self, span: Span, name: str) -> bool:
+        """Whether a span is a part of another known name, or all of it and a part of this one."""
+        if not name[:1].isupper():
+            return False
+        words, own = normal_name(self.clean[slice(*span)]), normal_name(name)
+        return any(
+            (_holds(other, span) and known[:1].isupper() and not _goes_on(known, name))
+            or (words != own and words == normal_name(known) and other == span
+                and known not in (name, self.aliases.get(name)))
+            for other, known in self._known_names
+        )  # fmt: skip
+
+
+# "Ana Vorr (3 May 1901 – 4 March 1970)"
+_LIFE = re.compile(
+    r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^()–—-]{0,40}\d{3,4})\)"
+)
 
 
 def said_by(
@@ -148,13 +167,15 @@ def said_by(
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
-    plain = text.replace("_", " ")
+    plain = _LIFE.sub(r"(born \1, died \2)", text.replace("_", " "))
     return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
 
 
 def _goes_on(longer: str, name: str) -> bool:
     """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
-    return normal_name(longer.partition(",")[0]) == normal_name(name.partition(",")[0])
+    bare, _, rest = longer.partition(",")
+    own, _, ours = name.partition(",")
+    return normal_name(bare) == normal_name(own) and not (rest and ours and rest != ours)
 
 
 def _named(said: Said, name: str) -> tuple[Span, ...]:
@@ -217,6 +238,8 @@ def stand(said: Said, triple: Triple) -> Stand:
     """
     if said.reading.denies:
         return "no"
+    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
+        return "states"  # by its very words
     tails = said.named(triple.tail)
     heads = said.named(triple.head)
     meaning = meaning_of(triple.relation)
@@ -300,7 +323,11 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     ):
         return "states"
     if meaning.kind == "date":
-        cues = [cue for cue in cues if cue.sense in _OF_DATES]
+        cues = [
+            cue for cue in cues
+            if cue.sense in _OF_DATES or said.clean[cue.end : head[0]] in _LED
+            or (cue.end + 1 == tail[0] and said.clean[: cue.end].endswith(" by"))
+        ]  # fmt: skip
         if not cues and _dates_work(said, meaning, head, tail):
             return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
@@ -320,7 +347,10 @@ _TELLS_NOTHING = frozenset(("other_kin",))
 _OF_DATES = frozenset(
     "birth birth_date death death_date lived burial release inception spouse award".split()
 )
-_IN_A_YEAR = re.compile(r" (?:\) )?(?:[a-z-]+ ){0,5}$|.*(?: (?:an?|the|from|of|in)| \() $")
+_IN_A_YEAR = re.compile(
+    r" [(,] (?:an? )?$|(?: [),])? (?:is|was|,) (?:an?|the) (?:[a-z-]+ )*$"
+    r"|.*(?:film|movie|song|album|single|book|novel|comedy|drama|work|record)\w* (?:from|of|in) $"
+)
 
 
 def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
@@ -374,7 +404,7 @@ _ADJECTIVE = re.compile(r"^(?: [a-z-]+){1,5} $")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = re.compile(
-    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
+    r"^(?: \([^)]*\))?[ ,]*(?:(?:[a-z]+-(?=[a-z]*$)|is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
     r"|had|has|holds?|held|nationality|citizenship|(?:long|feature|short)?[ -]?length|former|19\d\ds?|20\d\ds?)\s?)*$"
 )
 
@@ -533,6 +563,8 @@ def _owner(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
 
 def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same for a relation in words of its own, or a question."""
+    asks = clean(triple.relation)
+    tails = tuple(span for span in tails if said.clean[slice(*span)] not in asks)
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
     has_head = bool(heads or _named(said, triple.head)) or _covers(said, triple.head)
@@ -541,7 +573,10 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
     if not has_head and "…" not in triple.relation:
         # What a question asks about stands in it; its head is but the page that answers it.
         asked_about = said_by(triple.relation).reading.values
-        has_head = any(said.named(name) for name in asked_about)
+        has_head = any(
+            said.named(name) for name in asked_about if clean(name) not in _STOP_WORDS
+        )
+    by_name = bool(heads)
     has_tail = bool(tails) or _covers(said, triple.tail)
     if not has_tail:
         return "no"
@@ -552,11 +587,48 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
         return verbatim
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
-    asked = {cue.sense for cue in sense_cues(clean(triple.relation))}
-    told = {cue.sense for cue in said.cues}
-    if asked & told:
-        return "states"
-    return "near"
+    return _by_sense(said, triple, heads, tails)
+
+
+def _by_sense(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
+    """The same where a step has other words than a free relation: by what both mean.
+
+    Words of which no sense is known are no other relation: such a step states the triple.
+    """
+    asked = sense_cues(clean(triple.relation))
+    cues = [
+        cue
+        for head in heads for tail in tails
+        if head[1] <= tail[0] or tail[1] <= head[0]
+        for cue in _governing(said, *sorted((head, tail)))
+    ] or list(said.cues)  # fmt: skip
+    if shared := {cue.sense for cue in asked} & {cue.sense for cue in cues}:
+        return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
+    by_name = bool(heads or said.pronouns)
+    known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
+    if known and told and heads and tails:
+        return "relation"
+    return "states" if by_name and tails else "near"
+
+
+def _turns(
+    said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]
+) -> bool:
+    """Whether a step joins the ends by a sense of a free relation the other way round."""
+    if is_free(triple):
+        return False
+    gold = said_by(f"{triple.head} {triple.relation} {triple.tail}.")
+    ours, theirs = (
+        {
+            _direction(of, cue, head, tail)
+            for cue in of.cues if cue.sense in senses
+            for head in ones for tail in others
+        }
+        for of, ones, others in (
+            (gold, gold.named(triple.head), gold.named(triple.tail)), (said, heads, tails)
+        )
+    )  # fmt: skip
+    return len(ours) == len(theirs) == 1 and next(iter(ours)) * next(iter(theirs)) == -1
 
 
 def _covers(said: Said, name: str) -> bool:
