@@ -1,4 +1,4 @@
-"""What all figures share: the taxonomy's colours, and PNG bytes that hang on nothing else."""
+"""What all figures share: the taxonomy's colours, and bytes that hang on nothing else."""
 
 import io
 from collections.abc import Callable
@@ -19,15 +19,27 @@ def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
 
     Texts are shown as they are: a dollar sign in a model's name opens no formula.
     """
+    return _saved(draw, size, "png", {"Software": None})
+
+
+def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
+    """The same as SVG, in which texts are outlines."""
+    return _saved(draw, size, "svg", {"Date": None, "Creator": None})
+
+
+def _saved(
+    draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]
+) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "text.parse_math": False}):
+    plain = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise", "svg.fonttype": "path"}
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **plain}):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
         stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
+        figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()
