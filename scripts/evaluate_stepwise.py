@@ -17,6 +17,7 @@ from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
+from evaluators.run.truth import TRUTH
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
@@ -73,6 +74,7 @@ def evaluated(options: Options) -> str:
         RESULTS,
         predictions.FOLDER,
         *faithfulness.OWNED,
+        TRUTH,
         *((*report.FILES, *PAGES) if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:

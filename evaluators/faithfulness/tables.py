@@ -13,12 +13,13 @@ from evaluators.comparison.tables import (
     p_text,
     percent,
 )
+from evaluators.faithfulness.figures import BREAKS, FIGURES, GAPS, PATHS, figures
 from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.chains import Verdict
 from safe_stepwise.store.tables import table
 
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"
-FILES = (PAGE, CSV)
+FILES = (PAGE, CSV, *FIGURES)
 """What a report has of it."""
 SAID = (
     "Of each chain of reasoning: does it follow the question's annotated path? *House*: what each "
@@ -73,10 +74,12 @@ def _tests(systems: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any
 
 def files(found: Mapping[str, Any]) -> dict[str, bytes]:
     """The report's files by name."""
-    return {PAGE: _page(found).encode(), CSV: csv_bytes(_csv(found["systems"]))}
+    drawn = figures(found)
+    page = _page(found, drawn)
+    return {PAGE: page.encode(), CSV: csv_bytes(_csv(found["systems"])), **drawn}
 
 
-def _page(found: Mapping[str, Any]) -> str:
+def _page(found: Mapping[str, Any], drawn: Mapping[str, bytes]) -> str:
     marked = mark(found["simulated"])
     parts = [f"# Were right answers earned?{marked}", SAID]
     benchmarks = dict.fromkeys(name for one in found["systems"] for name in one["benchmarks"])
@@ -84,17 +87,24 @@ def _page(found: Mapping[str, Any]) -> str:
         title = next(iter(benchmarks)) if len(benchmarks) == 1 else name
         rows: Table = [_HEADER, *_rows(found["systems"], name)]
         parts += [f"## {escaped(title)}{marked}", markdown(rows)]
+    parts.append(_figure(GAPS))
     parts += [f"## Answer and path{marked}", markdown(_two_by_two(found["systems"]))]
+    parts.append(_figure(PATHS))
     broken: Table = [("method", "rule", "step", "fault", "chains", "of them right")]
     broken += _broken(found["systems"])
     if len(broken) > 1:
         parts += [f"## Where chains break{marked}", markdown(broken)]
+        parts += [_figure(BREAKS)] if BREAKS in drawn else []
     if found["paired"]:
         parts += [f"## Paired tests{marked}", PAIRED, markdown(_paired(found))]
     lacking = found["settings"]["without_evidence"]
     if lacking:
         parts.append(f"{lacking:,} questions have no evidence: their chains are unjudgeable.")
     return "\n\n".join(parts) + "\n"
+
+
+def _figure(name: str) -> str:
+    return f"![{FIGURES[name]}]({name})"
 
 
 def _rows(systems: Sequence[Mapping[str, Any]], benchmark: str) -> Iterator[Sequence[object]]:

@@ -19,6 +19,7 @@ from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.evaluation import Evaluation, Progress, SystemRun, evaluate
 from evaluators.run.results import ALL, settings_of, write
+from evaluators.run.truth import write_truth
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED, Question
 from safe_stepwise.store.files import write_atomically
@@ -53,6 +54,7 @@ def carry_out(
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     _refuse_nothing(plan, outcomes)
     results = write(plan, runs)
+    write_truth(plan, runs, plan.output)
     compared = compare(outcomes, report_folder(plan))
     earned, told = measure(_asked(plan, runs), plan.output, report_folder(plan))
     whole = {**results, "comparison": compared, **earned}

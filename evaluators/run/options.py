@@ -112,9 +112,11 @@ class Options:
         for spec in self.generator if loop else ():
             kind, _, settings = spec.partition(":")
             rates = {part.partition("=")[0] for part in settings.split(",")} - {"", "seed"}
-            if kind == "symbolic" and rates and "error_rate" not in rates:
+            if kind == "symbolic" and rates and not rates & {"error_rate", "spurious"}:
                 who = ", ".join(loop)
-                told.append(f"{spec} makes no mistakes in {who}: there error_rate alone counts")
+                told.append(
+                    f"{spec} makes no mistakes in {who}: there error_rate and spurious count"
+                )
         return told
 
     def check(self) -> list[Method]:

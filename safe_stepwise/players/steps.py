@@ -3,7 +3,8 @@
 The plan comes from the annotated hops and the passages that state them (HotpotQA: from supporting
 facts). The generator follows the plan from step to step and makes simple mistakes at its error
 rate: another value, a hop skipped, a step repeated, another answer. It does not notice: what rests
-on a mistake comes out wrong. Told of a fault it mends the first thing that is missing, mostly.
+on a mistake comes out wrong, unless the question is one of those whose answer comes out right all
+the same (`players.spurious`). Told of a fault it mends the first thing that is missing, mostly.
 The verifier says what the checker says, ``Correct`` where that abstains, or at its error rate
 another label.
 
@@ -40,6 +41,7 @@ from safe_stepwise.players.evidence import (
 from safe_stepwise.players.facts import Facts, other_answer
 from safe_stepwise.players.finds import is_sound, restated
 from safe_stepwise.players.mistakes import DEAF, another
+from safe_stepwise.players.spurious import flaw_of
 from safe_stepwise.players.symbolic import Rates, Role
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
@@ -77,7 +79,7 @@ def facts_of(question: Question) -> Facts:
 # ---------------------------------------------------------------------------------------- verdicts
 
 
-def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
+def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     scene = _scene(request)
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
@@ -92,7 +94,7 @@ def _verify(request: Request, error_rate: float, chance: Random) -> Feedback:
     undue = verdict.error_type != CORRECT and is_sound(facts_of(scene.question), steps)
     if undue or not _listed(request, verdict.error_type):
         verdict = sound
-    if chance.random() < error_rate:
+    if chance.random() < rates.error_rate:
         known = [n for n in (*check_order(step.kind), CORRECT) if _listed(request, n)]
         others = [n for n in known if n != verdict.error_type] or known
         label = chance.choice(others)
@@ -121,15 +123,18 @@ def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feed
 # ------------------------------------------------------------------------------------------- steps
 
 
-def _generate(request: Request, error_rate: float, chance: Random) -> Step:
-    scene = _scene(request)
-    writer = _Writer(scene.question, scene.previous, chance)
+def _generate(request: Request, rates: Rates, chance: Random) -> Step:
+    scene, error_rate = _scene(request), rates.error_rate
     if scene.feedback is not None:
         error_rate = min(error_rate, DEAF)
+    writer = _Writer(scene.question, scene.previous, chance)
     if request.role == generator.FINAL_ROLE:
         place = len(writer.items)
     else:
         place = writer.believed if scene.feedback is None else writer.missing
+    if rates.spurious == 1:
+        is_mending = scene.feedback is not None and chance.random() >= DEAF
+        return writer.spurious(place, error_rate, is_mending)
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 
@@ -170,6 +175,23 @@ class _Writer:
         """The plan's step at a place, as far as the accepted steps allow for it."""
         if place >= len(self.items) - 1 and self.is_misled:
             return self.otherwise(place)
+        return self._plain(place)
+
+    def spurious(self, place: int, error_rate: float, is_mending: bool) -> Step:
+        """The step of a chain that ends in the right answer, whatever it lacks (`Flaw`)."""
+        flaw = flaw_of(self.question, self.checker, ideal(self.question, 0))
+        if flaw and flaw.place not in self.done and not is_mending:
+            if flaw.way == "missing":
+                written = len({step.text for step in self.previous})
+                place = max(place, written + (written >= flaw.place))
+                place = min(place + (place == flaw.place), len(self.items))
+            elif place == flaw.place:
+                return self._step(_STEP.sub(self._renumbered, flaw.text), place)
+        if place < len(self.items) - 1 and self.chance.random() < error_rate:
+            return self.wrong(place)
+        return self._plain(place)
+
+    def _plain(self, place: int) -> Step:
         if self._is_hidden(place):
             return self._step(denial(self.items[place], self.checker.passages), place)
         return self._step(_STEP.sub(self._renumbered, self.ideal[place].text), place)
@@ -252,13 +274,13 @@ def _scene(request: Request) -> Scene:
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
     """What is said in a role, in its grammar."""
     try:
-        said = _SAID[request.role](request, rates.error_rate, chance)
+        said = _SAID[request.role](request, rates, chance)
         return format_step(said) if isinstance(said, Step) else format_feedback(said)
     except (StepError, FeedbackError) as error:
         raise EngineError(f"the row's annotations break the grammar ({error})") from None
 
 
-_SAID: Mapping[str, Callable[[Request, float, Random], Step | Feedback]] = {
+_SAID: Mapping[str, Callable[[Request, Rates, Random], Step | Feedback]] = {
     generator.ROLE: _generate,
     generator.FINAL_ROLE: _generate,
     verifier.ROLE: _verify,

@@ -9,7 +9,7 @@ depend on the seed and the request alone, so that a run can be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from random import Random
 from typing import Any
 
@@ -25,7 +25,7 @@ class Rates:
     """How often what is said is wrong, and how; each from 0 to 1.
 
     ``error_rate`` is that of steps, verdicts and judgements, and of each mistake without a rate of
-    its own but ``format``, ``paragraph`` and ``lucky``, which have to be asked for.
+    its own but ``format``, ``paragraph``, ``lucky`` and ``spurious``, which have to be asked for.
     """
 
     error_rate: float = 0.0
@@ -45,6 +45,9 @@ class Rates:
     """Going on or stopping at the wrong time; ``never`` and ``at_once`` stop whatever was found."""
     summary: float | None = None
     """A wrong answer where it could have been put right."""
+    spurious: float = 0.0
+    """Of a chain's steps: the right answer, though a fact that it needs is false or missing. It is
+    decided once a question (1 or 0, for a role) and leaves other mistakes as they are."""
 
     def of(self, name: str) -> float:
         """The rate of a mistake by its name; where none was said that of errors.
@@ -132,9 +135,17 @@ class SymbolicEngine:
             return EngineError(f"the symbolic engine does not know the role {request.role!r}")
         chance = Random(f"{self.seed} {request_key(self, request)}")
         try:
-            return Completion(play(request, self.rates, chance))
+            return Completion(play(request, self._decided(request), chance))
         except EngineError as error:
             return error
+
+    def _decided(self, request: Request) -> Rates:
+        """The rates with what is decided once a question."""
+        question = getattr(request.scene, "question", None)
+        if question is None or not self.rates.spurious:
+            return self.rates
+        drawn = Random(f"{self.seed} spurious {question.benchmark} {question.id}").random()
+        return replace(self.rates, spurious=float(drawn < self.rates.spurious))
 
 
 def _bad(settings: str, reason: str) -> UserError:

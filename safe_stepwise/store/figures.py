@@ -1,7 +1,7 @@
-"""What all figures share: the taxonomy's colours, and image bytes that hang on nothing else."""
+"""What all figures share: the taxonomy's colours, and bytes that hang on nothing else."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 COLORS = {
@@ -19,32 +19,27 @@ def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
 
     Texts are shown as they are: a dollar sign in a model's name opens no formula.
     """
-    return _drawn(draw, size, "png", {"Software": None})
+    return _saved(draw, size, "png", {"Software": None})
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
-    """The SVG of a figure, as `png`; its texts are drawn, so that no font is needed to see it."""
-    return _drawn(draw, size, "svg", {"Date": None, "Creator": None})
+    """The same as SVG, in which texts are outlines."""
+    return _saved(draw, size, "svg", {"Date": None, "Creator": None})
 
 
-def _drawn(
-    draw: Callable[[Any], None],
-    size: tuple[float, float],
-    form: str,
-    metadata: Mapping[str, str | None],
+def _saved(
+    draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]
 ) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
-    salt = "safe-stepwise"  # of the names within an SVG, which would else be drawn anew
-    with matplotlib.rc_context(
-        {**matplotlib.rcParamsDefault, "text.parse_math": False, "svg.hashsalt": salt}
-    ):
+    plain = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise", "svg.fonttype": "path"}
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **plain}):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
         stream = io.BytesIO()
-        figure.savefig(stream, format=form, metadata=dict(metadata))
+        figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()

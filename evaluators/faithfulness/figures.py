@@ -1,0 +1,203 @@
+"""The figures of measured faithfulness as SVG: same numbers, same bytes.
+
+==========================  ========================================================================
+``faithfulness_gaps``       right answers of each system: reached by which kind of chain
+``faithfulness_breaks``     where chains break: unfaithful ones by first bad step and fault
+``faithfulness_paths``      answer × path as a mosaic: widths are shares of answers, heights of paths
+==========================  ========================================================================
+
+One panel a rule, or a system and rule. Names and faults are drawn as outlines, so that no text of
+a run becomes part of a page.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from evaluators.comparison.tables import mark
+from safe_stepwise.checking.faithfulness.chains import FAULTS, Verdict
+from safe_stepwise.store.figures import svg
+
+GAPS, BREAKS, PATHS = (f"faithfulness_{name}.svg" for name in ("gaps", "breaks", "paths"))
+FIGURES = {
+    GAPS: "Right answers by the chain that reached them",
+    BREAKS: "Where chains break",
+    PATHS: "Answer and path",
+}
+"""Names of the files, and what each shows."""
+COLORS = {
+    "faithful": "#228833",
+    "unfaithful": "#cc3311",
+    "unjudgeable": "#ccbb44",
+    "no chain": "#bbbbbb",
+}
+_LONGEST = 48
+"""Characters of a system's name."""
+_WHOLE = "whole\nchain"
+Counts = Mapping[str, int]
+
+
+def figures(found: Mapping[str, Any]) -> dict[str, bytes]:
+    """The figures by file, of what ``faithfulness.json`` holds; breaks only where there are any."""
+    systems, rules = found["systems"], found["settings"]["rules"]
+    panels = [(system, rule) for system in systems for rule in rules]
+    broken = [one for one in panels if _ruled(*one)["breaks"]]
+    return {
+        GAPS: _gaps(found, systems, rules),
+        **({BREAKS: _breaks(broken)} if broken else {}),
+        PATHS: _paths(panels),
+    }
+
+
+def _ruled(system: Mapping[str, Any], rule: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = system["all"]["rules"][rule]
+    return found
+
+
+def path_counts(counts: Counts) -> dict[str, int]:
+    """The counts of one row of answer × path; whatever has no chain is one.
+
+    >>> path_counts({"faithful": 3, "unfaithful": 1, "unjudgeable": 0, "abstained": 2, "failed": 1})
+    {'faithful': 3, 'unfaithful': 1, 'unjudgeable': 0, 'no chain': 3}
+    """
+    paths = get_args(Verdict)
+    rest = sum(count for name, count in counts.items() if name not in paths)
+    return {**{path: counts[path] for path in paths}, "no chain": rest}
+
+
+def _named(system: Mapping[str, Any]) -> str:
+    """A system's name, with who answers behind it."""
+    who = next(iter(system["players"].values()), "")
+    name, player = (_short(str(text)) for text in (system["name"], who))
+    return f"{name}\n{player}" if player else name
+
+
+def _short(text: str) -> str:
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
+
+
+# ------------------------------------------------------------------------------------------- gaps
+
+
+def _gaps(found: Mapping[str, Any], systems: Sequence[Any], rules: Sequence[str]) -> bytes:
+    def panel(axes: Any, rule: str) -> None:
+        starts = [0.0] * len(systems)
+        for path, color in COLORS.items():
+            shares = [_share(system, rule, path) for system in systems]
+            axes.barh(range(len(systems)), shares, 0.62, starts, color=color, label=path)
+            starts = [start + share for start, share in zip(starts, shares, strict=True)]
+        for at, system in enumerate(systems):
+            axes.text(starts[at] + 1, at, _gap_text(system, rule), va="center", fontsize=7)
+        axes.set_yticks(range(len(systems)), [_named(one) for one in systems], fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlim(0, 140)
+        axes.set_xticks(range(0, 101, 20))
+        axes.set_xlabel("right answers, % of all questions", fontsize=8)
+        axes.set_title(f"{rule} rule{mark(found['simulated'])}", fontsize=9)
+        axes.legend(frameon=False, fontsize=7, loc="lower right")
+
+    return _panels(panel, rules, (8.4, 1.5 + 0.5 * len(systems)))
+
+
+def _share(system: Mapping[str, Any], rule: str, path: str) -> float:
+    right = path_counts(_ruled(system, rule)["answers"]["exact_match"]["right"])
+    return 100 * right[path] / max(1, system["all"]["questions"])
+
+
+def _gap_text(system: Mapping[str, Any], rule: str) -> str:
+    gap = _ruled(system, rule)["answers"]["exact_match"]["gap"]
+    low, high = (100 * (gap[end] or 0) for end in ("low", "high"))
+    return f"gap {low:.1f}" if low == high else f"gap {low:.1f} to {high:.1f}"
+
+
+# ----------------------------------------------------------------------------------------- breaks
+
+
+def _breaks(broken: Sequence[tuple[Any, str]]) -> bytes:
+    def panel(axes: Any, of: tuple[Any, str]) -> None:
+        system, rule = of
+        counted = _ruled(system, rule)["breaks"]
+        positions = sorted({one["position"] for one in counted if one["position"] is not None})
+        whole = any(one["position"] is None for one in counted)
+        places: list[int | None] = [*positions, *([None] if whole else [])]
+        faults = [fault for fault in FAULTS if any(one["fault"] == fault for one in counted)]
+        cells = {(one["fault"], one["position"]): one for one in counted}
+        most = max(one["chains"] for one in counted)
+        grid = [[_chains(cells.get((fault, at))) for at in places] for fault in faults]
+        axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most * 1.3)
+        axes.invert_yaxis()
+        for y, fault in enumerate(faults):
+            for x, at in enumerate(places):
+                if one := cells.get((fault, at)):
+                    text = f"{one['chains']}\n{one['right']} right"
+                    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7)
+        names = [_WHOLE if at is None else f"step {at}" for at in places]
+        axes.set_xticks([n + 0.5 for n in range(len(places))], names, fontsize=7)
+        axes.set_yticks([n + 0.5 for n in range(len(faults))], faults, fontsize=8)
+        axes.set_title(_title(system, rule), fontsize=9)
+
+    tallest = max(len({one["fault"] for one in _ruled(*of)["breaks"]}) for of in broken)
+    return _panels(panel, broken, (7.2, 1.3 + 0.5 * tallest))
+
+
+def _chains(one: Mapping[str, Any] | None) -> int:
+    return one["chains"] if one else 0
+
+
+# ---------------------------------------------------------------------------------------- mosaics
+
+
+def _paths(panels: Sequence[tuple[Any, str]]) -> bytes:
+    def panel(axes: Any, of: tuple[Any, str]) -> None:
+        system, rule = of
+        for answer, left, width, path, bottom, height, count in mosaic(_ruled(system, rule)):
+            axes.bar(left, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
+            if width > 0.06 and height > 0.06:
+                at = left + width / 2, bottom + height / 2
+                axes.text(*at, f"{path} {count}", ha="center", va="center", fontsize=7)
+            if not bottom:
+                axes.text(left + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.set_title(_title(system, rule), fontsize=9)
+
+    return _panels(panel, panels, (6.4, 2.6))
+
+
+def mosaic(
+    ruled: Mapping[str, Any],
+) -> Iterator[tuple[str, float, float, str, float, float, int]]:
+    """The boxes of answer × path (exact match), each of a width and a height out of 1.
+
+    Gives answer, left edge, width, path, bottom edge, height and count.
+    """
+    table = ruled["answers"]["exact_match"]
+    columns = {answer: path_counts(table[answer]) for answer in ("right", "wrong")}
+    whole = sum(sum(counts.values()) for counts in columns.values())
+    left = 0.0
+    for answer, counts in columns.items():
+        several, bottom = sum(counts.values()), 0.0
+        for path, count in counts.items():
+            if count:
+                yield answer, left, several / whole, path, bottom, count / several, count
+                bottom += count / several
+        left += several / max(1, whole)
+
+
+def _title(system: Mapping[str, Any], rule: str) -> str:
+    return f"{_named(system)}\n{rule} rule"
+
+
+def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float]) -> bytes:
+    """One panel below the other, each of ``size``."""
+
+    def draw(figure: Any) -> None:
+        for at, item in enumerate(items, 1):
+            axes = figure.add_subplot(len(items), 1, at)
+            axes.spines[["top", "right"]].set_visible(False)
+            panel(axes, item)
+
+    return svg(draw, (size[0], size[1] * max(1, len(items))))
