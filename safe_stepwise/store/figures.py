@@ -35,8 +35,14 @@ def _saved(
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
-    plain = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise", "svg.fonttype": "path"}
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **plain}):
+    with matplotlib.rc_context(
+        {
+            **matplotlib.rcParamsDefault,
+            "text.parse_math": False,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "safe-stepwise",  # of the names within, which would else be drawn anew
+        }
+    ):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
