@@ -45,6 +45,8 @@ class Chain:
     answer: str
     numbers: tuple[int, ...] = ()
     """Of each step in its trajectory, from 1; in order where empty."""
+    concluding: tuple[int, ...] = ()
+    """The places, from 1, of steps known to conclude and to state nothing new (kind Logical)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,16 @@ def nearest(
 def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
     """The path that steps tell: each fact where it is first told, and what is none of the graph.
 
-    What a faulty step was matched to is not what it says, so that it stands for nothing of gold.
+    What the paper's rule matched a faulty step to is not what it says, and stands for nothing.
     """
-    path: list[Hashable] = []
+    path: dict[Hashable, None] = {}
     for number, step in enumerate(steps):
-        if step.fault in _FOREIGN:
-            path.append(number)
-        else:
-            path += [fact for t in step.triples if (fact := fact_of(t)) not in path]
-    return path
+        is_foreign = step.fault in _FOREIGN
+        if not (is_foreign and step.score is not None):
+            path |= dict.fromkeys(map(fact_of, step.triples))
+        if is_foreign:
+            path[number] = None
+    return list(path)
 
 
 def to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from safe_stepwise.checking.faithfulness.chains import Grounds, Path
-from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_same
+from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_alike, is_same
 from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import without_qualifier
@@ -55,7 +55,7 @@ def grounds_of_paths(
 
     ``compares``: whether the question sets entities against each other, so that what is told of
     one may come before or after what is told of another. So it does where the answer is yes or
-    no, and parts come in any order wherever a path is no walk.
+    no, and parts come in any order wherever a path is no walk that ends at the answer.
 
     >>> cast = Triple("Dune Rain", "starred_actors", "Ana Vorr")
     >>> grounds_of_paths("what does Ana Vorr act in", ["Dune Rain"], [[cast]]).starts
@@ -64,13 +64,13 @@ def grounds_of_paths(
     golds = tuple(tuple(path) for path in paths if path)
     answers = tuple(answers)
     compares = compares or all(map(is_yes_or_no, answers))
-    branched = compares or not all(map(is_walk, golds))
+    branched = compares or not all(_leads(path, answers) for path in golds)
     return Grounds(
         question=question,
         answers=answers,
         paths=golds,
         triples=_unlike([t for path in golds for t in path], triples),
-        starts=_starts(question, () if compares else answers, golds, branched),
+        starts=_starts(question, answers, golds, branched),
         passages=tuple(passages),
         is_branched=branched,
     )
@@ -87,13 +87,16 @@ def _unlike(gold: Iterable[Triple], more: Iterable[Triple]) -> tuple[Triple, ...
 def _starts(
     question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool
 ) -> tuple[str, ...]:
-    """What of the paths the question names; where it names nothing or they branch, their roots."""
-    ends = dict.fromkeys(end for path in paths for t in path for end in (t.head, t.tail))
+    """What of the paths the question names; where it names nothing or they branch, their roots.
+
+    The answer is none, but where it is one of the sides that a question chooses from: a root.
+    """
+    ends = dict.fromkeys(end for path in paths for end in ends_of(path))
+    roots = [root for path in paths for root in _roots(path)]
     named = [end for end in ends if _names(question, end)]
-    roots = [root for path in paths for root in _roots(path)] if branched or not named else []
-    sought = [end for end in ends if any(is_same(end, answer) for answer in answers)]
-    found = dict.fromkeys(end for end in (*named, *roots) if end not in sought)
-    return tuple(found)
+    found = dict.fromkeys([*named, *(roots if branched or not named else ())])
+    sides = roots if branched else ()
+    return tuple(end for end in found if end in sides or not any(is_same(end, a) for a in answers))
 
 
 def _names(question: str, name: str) -> bool:
@@ -113,7 +116,27 @@ def onward(triple: Triple, place: str) -> Iterator[str]:
         yield triple.head
 
 
-@lru_cache(maxsize=4096)
+def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
+    """The entities of a path, each once."""
+    return tuple(dict.fromkeys(end for triple in path for end in (triple.head, triple.tail)))
+
+
+def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:
+    """The entities of a path that are one of the answers, else those that are like one."""
+    ends = ends_of(path)
+    found = (
+        tuple(end for end in ends if any(alike(end, answer) for answer in answers))
+        for alike in (is_same, is_alike)
+    )
+    return next(filter(None, found), ())
+
+
+def _leads(path: Path, answers: Sequence[str]) -> bool:
+    """Whether a path is a walk that ends at the answer, if it comes by the answer at all."""
+    goals = ends_like(path, answers)
+    return any(not goals or place in goals for place in _walked(path))
+
+
 def is_walk(path: Path) -> bool:
     """Whether each fact starts where the one before it ended, whichever way they are told.
 
@@ -121,10 +144,15 @@ def is_walk(path: Path) -> bool:
     >>> is_walk((one, two)), is_walk((one, Triple("Ford", "director", "Edo")))
     (True, False)
     """
-    places = {path[0].head, path[0].tail} if path else set()
+    return bool(_walked(path))
+
+
+def _walked(path: Path) -> set[str]:
+    """Where a walk along a path may end; nowhere if it is none."""
+    places = {path[0].head, path[0].tail}
     for triple in path[1:]:
         places = {end for place in places for end in onward(triple, place)}
-    return bool(places) or not path
+    return places
 
 
 @lru_cache(maxsize=4096)

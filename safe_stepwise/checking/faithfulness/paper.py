@@ -20,7 +20,7 @@ print leaves open is decided so:
 The rule is kept as weak as it is: it takes the triple nearest to a step for what the step says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from heapq import nlargest
@@ -37,7 +37,7 @@ from safe_stepwise.checking.faithfulness.chains import (
     StepVerdict,
     Verdict,
 )
-from safe_stepwise.checking.faithfulness.grounds import onward
+from safe_stepwise.checking.faithfulness.grounds import ends_like, onward
 from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
 from safe_stepwise.language.text import words_of
@@ -45,6 +45,8 @@ from safe_stepwise.records import Triple
 
 SIGMA = 0.7
 """The paper's threshold σ (3.2.2 and FAITHFULNESS's calibration)."""
+_LONGEST = 200
+"""Letters of a name that are looked for, more than a benchmark's have: time grows with them."""
 _TOP = 10
 """Triples that a step is held against (Algorithm 1's K)."""
 
@@ -60,7 +62,8 @@ def judge(
     """What a chain comes to by Algorithms 1 and 2, without edits, which `judge_chain` adds.
 
     Each step of the verdict has the triple it was matched to and its score: τ̃, or τ where
-    ``raw``. A chain without steps and a question without graph or path are ``unjudgeable``.
+    ``raw``; those that are known to conclude (``chain.concluding``) state no triple and are passed
+    over. A chain without steps and a question without graph or path are ``unjudgeable``.
 
     >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
     >>> path = [Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana")]
@@ -73,35 +76,32 @@ def judge(
     ('unfaithful', 'order', 2)
     """
     right = any(is_alike(chain.answer, answer) for answer in grounds.answers)
-    if not (chain.steps and grounds.triples and grounds.paths):
+    stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
+    if not (stating and grounds.triples and grounds.paths):
         return ChainVerdict("paper", "unjudgeable", right, fault="unread")
-    found = _matched(grounds.triples, chain.steps, retrieval, raw)
-    steps = tuple(replace(s, fault="factual") if _score(s) < sigma else s for s in found)
+    found = _matched(grounds.triples, [chain.steps[n] for n in stating], retrieval, raw)
+    steps = [StepVerdict() for _ in chain.steps]
+    for n, (triple, score) in zip(stating, found, strict=True):
+        steps[n] = StepVerdict((triple,), "factual" if score < sigma else "", score)
     fault: Fault = "factual" if any(step.fault for step in steps) else ""
     if not fault:
-        steps, fault = _ordered(grounds, chain.answer, steps)
+        place, fault = _out_of_order(grounds, chain.answer, steps)
+        if place is not None:
+            steps[place] = replace(steps[place], fault="order")
     first = next((number for number, step in enumerate(steps, 1) if step.fault), None)
     path: Verdict = "unfaithful" if fault else "faithful"
-    return ChainVerdict("paper", path, right, steps, fault, first)
-
-
-def _score(step: StepVerdict) -> float:
-    assert step.score is not None
-    return step.score
+    return ChainVerdict("paper", path, right, tuple(steps), fault, first)
 
 
 def _matched(
     triples: Sequence[Triple], texts: Sequence[str], retrieval: Retrieval, raw: bool
-) -> list[StepVerdict]:
-    """The triple of each step (Algorithm 1); of equals the first, which are those of gold."""
-    rows = retrieval(texts, [verbalised(triple) for triple in triples])
-    found = []
-    for text, row in zip(texts, rows, strict=True):
+) -> Iterator[tuple[Triple, float]]:
+    """The triple of each text (Algorithm 1), with its score; of equals the first."""
+    for text, row in zip(texts, retrieval(texts, [*map(verbalised, triples)]), strict=True):
         top = nlargest(_TOP, range(len(triples)), key=row.__getitem__)
-        scores = [row[n] if raw else _weighed(row[n], triples[n], text) for n in top]
-        best = max(range(len(top)), key=scores.__getitem__)
-        found.append(StepVerdict((triples[top[best]],), score=float(scores[best])))
-    return found
+        scores = {n: row[n] if raw else _weighed(row[n], triples[n], text) for n in top}
+        best = max(top, key=scores.__getitem__)
+        yield triples[best], float(scores[best])
 
 
 def _weighed(similarity: float, triple: Triple, text: str) -> float:
@@ -113,56 +113,46 @@ def _weighed(similarity: float, triple: Triple, text: str) -> float:
 @lru_cache(maxsize=65536)
 def _presence(name: str, said: str) -> float:
     """How far a name stands in a text (0-1): what of a longer name is not in it counts against."""
-    name = words_of(name)
+    name = words_of(name)[:_LONGEST]
     if not name or not said:
         return 0.0
     compared = partial_ratio if len(name) <= len(said) else ratio
     return compared(name, said) / 100
 
 
-def _ordered(
-    grounds: Grounds, answer: str, steps: tuple[StepVerdict, ...]
-) -> tuple[tuple[StepVerdict, ...], Fault]:
-    """The steps with those out of order, and what is wrong with the path, "" if nothing."""
+def _out_of_order(
+    grounds: Grounds, answer: str, steps: Sequence[StepVerdict]
+) -> tuple[int | None, Fault]:
+    """Which step (from 0) breaks the path, None if none, and the path's fault."""
     told: dict[tuple[str, str, str], int] = {}
     for number, step in enumerate(steps):
-        told.setdefault(fact_of(step.triples[0]), number)
+        if step.triples:
+            told.setdefault(fact_of(step.triples[0]), number)
     numbers = list(told.values())
     path = tuple(steps[number].triples[0] for number in numbers)
-    fault: Fault = ""
     if grounds.is_branched:
         place = _stray(path, grounds.starts)
     else:
-        goals = _alike(path, grounds.answers) or _alike(path, [answer])
+        goals = ends_like(path, grounds.answers) or ends_like(path, [answer])
         place = _astray(path, goals)
-        led = any(_alike(gold, grounds.answers) for gold in grounds.paths)
-        fault = "missing" if led and not goals else ""
-    if place is None:
-        return steps, fault
-    wrong = numbers[place]
-    marked = replace(steps[wrong], fault="order")
-    return (*steps[:wrong], marked, *steps[wrong + 1 :]), "order"
+        if (
+            place is None
+            and not goals
+            and any(ends_like(p, grounds.answers) for p in grounds.paths)
+        ):
+            return None, "missing"
+    return (None, "") if place is None else (numbers[place], "order")
 
 
 def _stray(path: Path, starts: Sequence[str]) -> int | None:
     """Where a branched path first tells of what neither the question nor a step before it names."""
-    known = list(starts)
+    known = dict.fromkeys(starts)
     for place, triple in enumerate(path):
         ends = (triple.head, triple.tail)
         if not any(is_same(end, name) for end in ends for name in known):
             return place
-        known += ends
+        known |= dict.fromkeys(ends)
     return None
-
-
-def _alike(path: Path, answers: Sequence[str]) -> tuple[str, ...]:
-    """The ends of a path's facts that are one of the answers, else those that hold or are in one."""
-    ends = dict.fromkeys(end for t in path for end in (t.head, t.tail))
-    found = [
-        tuple(end for end in ends if any(alike(end, answer) for answer in answers))
-        for alike in (is_same, is_alike)
-    ]
-    return found[0] or found[1]
 
 
 def _astray(path: Path, goals: Sequence[str]) -> int | None:

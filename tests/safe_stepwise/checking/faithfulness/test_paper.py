@@ -1,0 +1,226 @@
+"""The paper's rule: its own cases (Table 8), the order of a path, what its print leaves open."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.checking.faithfulness import paper
+from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
+from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.faithfulness.judging import judge_chain
+from safe_stepwise.records import Triple
+
+CORFU = Triple("Corfu", "location.country.administrative_divisions", "Greece")
+GREEK = Triple("Greece", "location.country.languages_spoken", "Greek Language")
+CRUZADO = Triple("Brazilian cruzado", "location.country.currency_formerly_used", "Brazil")
+REAL = Triple("Brazil", "location.country.currency_used", "Brazilian real")
+TOUR = Triple("Rihanna: Live in Concert Tour", "music.artist.concert_tours", "Rihanna")
+BORN = Triple("Rihanna", "people.person.place_of_birth", "Saint Michael Parish")
+NATION = Triple("Rihanna", "people.person.nationality", "Barbados")
+STORY = Triple("The story of my life", "book.author.book_editions_published", "Helen Keller")
+DIED = Triple("Helen Keller", "people.deceased_person.place_of_death", "Easton")
+
+
+def test_table_8_both_right() -> None:
+    asked = "People from the country that contains Corfu speak what language?"
+    told = Chain(
+        (
+            "Corfu is an island located in Greece.",
+            "Greece is a country that contains Corfu.",
+            "The primary language spoken in Greece is Greek.",
+        ),
+        "Greek",
+    )
+    found = judge_chain(
+        grounds_of_paths(asked, ["Greek Language"], [[CORFU, GREEK]]), told, "paper"
+    )
+    assert [step.triples for step in found.steps] == [(CORFU,), (CORFU,), (GREEK,)]
+    assert (found.is_right, found.path, found.fault, found.edits) == (True, "faithful", "", 0)
+
+
+def test_table_8_right_answer_wrong_path() -> None:
+    asked = "What is the currency in the country where the Brazilian cruzado is also used?"
+    told = Chain(
+        (
+            "The Brazilian cruzado was the currency of Brazil from 1986 to 1989.",
+            "Brazil is the country where the Brazilian cruzado was used.",
+        ),
+        "Brazilian real",
+    )
+    grounds = grounds_of_paths(asked, ["Brazilian real"], [[CRUZADO, REAL]])
+    found = judge_chain(grounds, told, "paper")
+    assert [step.triples for step in found.steps] == [(CRUZADO,), (CRUZADO,)]
+    assert (found.is_right, found.path, found.first) == (True, "unfaithful", None)
+    assert found.edits == 1
+
+
+def test_table_8_wrong_answer_right_path() -> None:
+    """Printed as correct reasoning; to Algorithm 2 an answer error, which ``is_right`` keeps."""
+    asked = "Where was the main artist featured in the Rihanna: Live in Concert Tour raised?"
+    told = Chain(
+        (
+            "The main artist featured in the Rihanna: Live in Concert Tour is Rihanna.",
+            "Rihanna was raised in Barbados.",
+        ),
+        "Barbados",
+    )
+    grounds = grounds_of_paths(asked, ["Saint Michael Parish"], [[TOUR, BORN]], [NATION])
+    found = judge_chain(grounds, told, "paper")
+    assert [step.triples for step in found.steps] == [(TOUR,), (NATION,)]
+    assert (found.is_right, found.path, found.fault) == (False, "faithful", "")
+
+
+def test_table_8_both_wrong() -> None:
+    asked = 'Where did the author who published "The Story of My Life" die?'
+    told = Chain(
+        (
+            '"The Story of My Life" is a book written by Helen Keller.',
+            "Helen Keller died in Connecticut, USA.",
+        ),
+        "Connecticut, USA",
+    )
+    grounds = grounds_of_paths(asked, ["Easton"], [[STORY, DIED]])
+    found = judge_chain(grounds, told, "paper")
+    assert [step.triples for step in found.steps] == [(STORY,), (DIED,)]
+    assert (found.is_right, found.path, found.fault) == (False, "unfaithful", "factual")
+    assert (found.first, found.steps[0].fault) == (2, "")
+    assert found.steps[1].score == pytest.approx(0.57, abs=0.1)  # that printed, by other vectors
+
+
+WALK = (
+    Triple("Dune Rain", "director", "Ors Velt"),
+    Triple("Ors Velt", "spouse", "Ana Vorr"),
+    Triple("Ana Vorr", "birthplace", "Oru"),
+    Triple("Oru", "country", "Kelvia"),
+)
+
+
+def sentences(path: tuple[Triple, ...]) -> tuple[str, ...]:
+    return tuple(f"The {t.relation} of {t.head} is {t.tail}." for t in path)
+
+
+def grounds_to(length: int) -> Grounds:
+    asked = "Where is the wife of the director of Dune Rain from?"
+    return grounds_of_paths(asked, [WALK[length - 1].tail], [WALK[:length]])
+
+
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_a_reordered_path_is_incoherent(length: int) -> None:
+    grounds = grounds_to(length)
+    for path in permutations(WALK[:length]):
+        found = judge_chain(grounds, Chain(sentences(path), grounds.answers[0]), "paper")
+        if path == WALK[:length]:
+            assert (found.path, found.fault, found.first) == ("faithful", "", None)
+        else:
+            assert (found.path, found.fault) == ("unfaithful", "order"), path
+            assert found.first is not None
+            assert found.first > 1
+            assert found.steps[found.first - 1].fault == "order"
+
+
+@given(st.permutations(WALK), st.lists(st.booleans(), min_size=4, max_size=4))
+def test_inverse_triples_are_accepted_whatever_the_order(
+    path: list[Triple], turned: list[bool]
+) -> None:
+    gold = [Triple(t.tail, t.relation, t.head) if turn else t
+            for t, turn in zip(WALK, turned, strict=True)]  # fmt: skip
+    asked = grounds_to(4)
+    grounds = grounds_of_paths(asked.question, asked.answers, [gold])
+    assert not grounds.is_branched
+    found = paper.judge(grounds, Chain(sentences(tuple(path)), "Kelvia"))
+    assert (found.path == "faithful") == (tuple(path) == WALK)
+
+
+def test_a_false_fact_goes_before_a_broken_order() -> None:
+    told = (*sentences(WALK[1::-1]), "Nobody knows where the river ends.")
+    found = paper.judge(grounds_to(2), Chain(told, "Ana Vorr"))
+    assert (found.fault, found.first) == ("factual", 3)
+    assert [step.fault for step in found.steps] == ["", "", "factual"]
+
+
+def test_a_wrong_answer_is_no_fault_of_the_path() -> None:
+    found = paper.judge(grounds_to(2), Chain(sentences(WALK[:2]), "Edo Marn"))
+    assert (found.is_right, found.path) == (False, "faithful")
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [("Kelvia", True), ("the country of Kelvia", True), ("Kel", False), ("", False), ("?", False)],
+)
+def test_an_answer_holds_the_right_one_or_is_in_it(given: str, right: bool) -> None:
+    assert paper.judge(grounds_to(4), Chain(sentences(WALK), given)).is_right == right
+
+
+def test_a_path_may_go_on_beyond_the_answer() -> None:
+    grounds = grounds_of_paths("Who married Dune Rain's director?", ["Ana Vorr"], [WALK[:2]], WALK)
+    assert paper.judge(grounds, Chain(sentences(WALK[:3]), "Ana Vorr")).path == "faithful"
+
+
+SIDES = (
+    Triple("Dune Rain", "director", "Ors Velt"),
+    Triple("Tin Ford", "director", "Edo Marn"),
+    Triple("Ors Velt", "date of birth", "3 May 1901"),
+    Triple("Edo Marn", "date of birth", "9 June 1899"),
+)
+COMPARED = grounds_of_paths(
+    "Which film's director was born first, Dune Rain or Tin Ford?", ["Tin Ford"], [SIDES]
+)
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))], ids=str)
+def test_branches_come_in_any_order_each_in_its_own(order: tuple[int, ...]) -> None:
+    assert COMPARED.is_branched
+    found = paper.judge(COMPARED, Chain(sentences(tuple(SIDES[n] for n in order)), "Tin Ford"))
+    is_told = order.index(0) < order.index(2) and order.index(1) < order.index(3)
+    assert (found.path, found.fault) == (("faithful", "") if is_told else ("unfaithful", "order"))
+
+
+def test_what_concludes_is_passed_over() -> None:
+    told = (*sentences(SIDES), "So the one of 1899 came first, by two years.")
+    grounds = COMPARED
+    assert paper.judge(grounds, Chain(told, "Tin Ford")).fault == "factual"
+    found = paper.judge(grounds, Chain(told, "Tin Ford", concluding=(5,)))
+    assert (found.path, len(found.steps), found.steps[4].triples) == ("faithful", 5, ())
+
+
+def test_the_raw_similarity_falls_with_other_words() -> None:
+    told = ("It was Ors Velt who made the film Dune Rain.", *sentences(WALK[1:2]))
+    chain = Chain(told, "Ana Vorr")
+    weighed, raw = (paper.judge(grounds_to(2), chain, raw=raw) for raw in (False, True))
+    assert weighed.path == "faithful"
+    assert (raw.fault, raw.first) == ("factual", 1)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_lower_threshold_finds_no_more_false_facts(one: float, other: float) -> None:
+    chain = Chain((*sentences(WALK[:2]), "Ana Vorr met Edo near Oru."), "Ana Vorr")
+    counts = [
+        sum(s.fault == "factual" for s in paper.judge(grounds_to(4), chain, sigma=sigma).steps)
+        for sigma in sorted((one, other))
+    ]
+    assert counts == sorted(counts)
+
+
+@pytest.mark.parametrize(
+    ("grounds", "steps"),
+    [
+        (grounds_of_paths("Who?", ["Ana"], []), ("Ana did.",)),
+        (grounds_of_paths("Who?", ["Ana"], [], WALK), ("Ana did.",)),
+        (grounds_to(2), ()),
+    ],
+)
+def test_without_path_or_steps_nothing_is_judged(grounds: Grounds, steps: tuple[str, ...]) -> None:
+    found = judge_chain(grounds, Chain(steps, "Ana"), "paper")
+    assert (found.path, found.edits, found.distance) == ("unjudgeable", None, None)
+
+
+def test_retrieval_repairs_what_it_grades() -> None:
+    """The weakness that FAITHFULNESS.md measures, kept: a wrong tail passes as the true triple."""
+    long = Triple("Dune Rain", "director", "Orsolo Veltimann the Younger")
+    grounds = grounds_of_paths("Who made Dune Rain?", [long.tail], [[long]])
+    told = Chain(("The director of Dune Rain is Orsolo Veltimann the Elder.",), long.tail)
+    assert judge_chain(grounds, told, "paper").path == "faithful"

@@ -1,0 +1,106 @@
+"""Similarities of steps and triples: bounds, words, letters, and the extra that may be missing."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.checking.faithfulness import vectors
+from safe_stepwise.checking.faithfulness.retrieval import (
+    RETRIEVALS,
+    Retrieval,
+    embeddings,
+    trigrams,
+    verbalised,
+    words,
+)
+from safe_stepwise.errors import UserError
+from safe_stepwise.language.text import words_of
+from safe_stepwise.records import Triple
+
+texts = st.lists(st.text(max_size=20) | st.text("ab ", max_size=12), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("retrieval", [words, trigrams])
+@given(said=texts, candidates=texts)
+def test_a_row_for_each_text_with_a_share_for_each_candidate(
+    retrieval: Retrieval, said: list[str], candidates: list[str]
+) -> None:
+    rows = retrieval(said, candidates)
+    assert [len(row) for row in rows] == [len(candidates)] * len(said)
+    assert all(0 <= share <= 1 + 1e-9 for row in rows for share in row)
+    turned = retrieval(candidates, said)
+    assert all(row[n] == turned[n][m] for m, row in enumerate(rows) for n in range(len(candidates)))
+
+
+@given(texts, texts)
+def test_words_are_the_cosine_of_sets(said: list[str], candidates: list[str]) -> None:
+    for text, row in zip(said, words(said, candidates), strict=True):
+        for candidate, share in zip(candidates, row, strict=True):
+            one, other = (Counter(set(words_of(t).split())) for t in (text, candidate))
+            dot = sum(one[word] * other[word] for word in one)
+            norm = math.sqrt(len(one)) * math.sqrt(len(other))
+            assert share == pytest.approx(dot / norm if norm else 0)
+
+
+def test_trigrams_see_what_words_do_not() -> None:
+    assert words(["He directed it."], ["director"]) == [[0.0]]
+    assert trigrams(["He directed it."], ["director"])[0][0] > 0.3
+
+
+def test_a_relation_is_told_in_words() -> None:
+    assert verbalised(Triple("$", "directed_by", "Ana")) == "$ directed by Ana."
+
+
+def test_by_name() -> None:
+    assert [*RETRIEVALS] == ["words", "trigrams", "embeddings"]
+
+
+def test_a_missing_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "find_spec", lambda module: None)
+    with pytest.raises(UserError, match=r"onnxruntime: pip install 'safe-stepwise\[embeddings\]'"):
+        embeddings(["a"], ["b"])
+
+
+def test_a_strangers_file_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "model.onnx").write_bytes(b"another")
+    spec = type("Spec", (), {"submodule_search_locations": [str(folder)]})
+    monkeypatch.setattr(vectors, "find_spec", lambda module: spec)
+    with pytest.raises(UserError, match=r"model\.onnx: not the file"):
+        vectors._content(vectors._MODEL)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(UserError, match=r"model\.onnx: not found"):
+        vectors._content(vectors._MODEL)
+
+
+def test_judging_imports_no_extra() -> None:
+    code = (
+        "import sys, safe_stepwise.checking.faithfulness.judging\n"
+        "print({'onnxruntime', 'tokenizers', 'torch'} & set(sys.modules))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert told == "set()\n"
+
+
+def test_sentences_alike_are_near() -> None:
+    try:
+        vectors.check()
+    except UserError as missing:
+        pytest.skip(str(missing))
+    said = ["Ors Velt directed Dune Rain.", "", "\ud800", "Oru " * 5000]
+    candidates = ["Dune Rain director Ors Velt.", "Oru country Kelvia."]
+    rows = embeddings(said, candidates)
+    assert rows[0][0] > 0.8 > 0.5 > rows[0][1]
+    assert all(0 <= share <= 1 for row in rows for share in row)
+    assert embeddings(said[:1], candidates[::-1])[0] == rows[0][::-1]
