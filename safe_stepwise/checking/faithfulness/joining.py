@@ -1,6 +1,7 @@
 """How the wording between and around two names of a step joins them, and which way."""
 
 import re
+from collections.abc import Sequence
 
 from safe_stepwise.checking.faithfulness.said import SORTS, Said, overlaps
 from safe_stepwise.language.reading import Span
@@ -21,7 +22,8 @@ _NEAR = 25
 _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
 _LED_TO = re.compile(
     r"(?:^| )(?:in|on|at|of|by|from|with|to|for|near|as|starring"
-    r"|featuring|opposite|the|an?|\(|born|died|--|(?:\w+ )?(?:film|novel|song|album|son|daughter|director|writer|actor|actress)) $"
+    r"|featuring|opposite|the|an?|\(|born|died|--"
+    r"|(?:\w+ )?(?:film|novel|song|album|son|daughter|director|writer|actor|actress)) $"
 )
 
 
@@ -64,22 +66,35 @@ def governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
         if low <= cue.start and cue.end <= high
         and all(cue.end <= a or b <= cue.start for a, b in (first, second))
     ]  # fmt: skip
-    between = [cue for cue in cues if first[1] <= cue.start and cue.end <= second[0]]
-    if between and all(_WEAK.match(text[c.start : c.end]) for c in between):
-        led = [c for c in cues if text[c.end : first[0]] in LED]
-        between = [] if led else between
-    while (
-        len(between) > 1
-        and between[-1].form == "nouns"
-        and leads_on(text, between[-1].start - 1, second)
-    ):
-        between = between[:-1]  # "his wife was the screenwriter Ana Vorr"
-    while between:
-        last = [cue for cue in between if cue.end == between[-1].end]
-        last += [c for c in between if c not in last and _together(text, c, last[0])]
-        if not _is_taken(said, between[-1], second):
-            return last
-        between = [cue for cue in between if cue.end < between[-1].end]
+    return (
+        _between(said, cues, first, second)
+        or _before(said, cues, first, second, low)
+        or _behind(said, cues, second, high)
+    )
+
+
+def _between(said: Said, cues: Sequence[SenseCue], first: Span, second: Span) -> list[SenseCue]:
+    """The last cue between two spans that says nothing of another value, and those one with it."""
+    text = said.clean
+    left = [cue for cue in cues if first[1] <= cue.start and cue.end <= second[0]]
+    if all(_WEAK.match(text[cue.start : cue.end]) for cue in left):
+        left = [] if any(text[cue.end : first[0]] in LED for cue in cues) else left
+    if len({cue.end for cue in left}) > 1:  # "his wife was the screenwriter Ana Vorr"
+        plain = [c for c in left if c.form != "nouns" or not leads_on(text, c.start - 1, second)]
+        left = plain or left
+    while left:
+        end = left[-1].end
+        if not _is_taken(said, left[-1], second):
+            last = [cue for cue in left if cue.end == end]
+            return last + [c for c in left if c.end < end and _together(text, c, last[0])]
+        left = [cue for cue in left if cue.end < end]
+    return []
+
+
+def _before(
+    said: Said, cues: Sequence[SenseCue], first: Span, second: Span, low: int
+) -> list[SenseCue]:
+    """The cue that leads up to two spans: "the director of Dune Rain is Ana Vorr"."""
     before = [cue for cue in cues if cue.end <= first[0]]
     near = [
         cue for cue in before
@@ -88,13 +103,20 @@ def governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     ]  # fmt: skip
     if near:
         end = max(cue.end for cue in near)
-        return [cue for cue in near if cue.end == end or _together(text, cue, near[-1])]
-    if before and _ELLIPSIS.fullmatch(text[first[1] : second[0]]):
-        last = before[-1]  # "… was founded in 1870, and the other in 1911"
-        return [cue for cue in before if cue.end == last.end and cue.form != "nouns"]
-    behind = [cue for cue in cues if cue.start >= second[1]]
-    near = [cue for cue in behind if not _names_between(said, second[1], cue.start)]
-    near = [cue for cue in near if not _is_taken(said, cue, (high, high))]
+        return [cue for cue in near if cue.end == end or _together(said.clean, cue, near[-1])]
+    if before and _ELLIPSIS.fullmatch(said.clean[first[1] : second[0]]):
+        end = before[-1].end  # "… was founded in 1870, and the other in 1911"
+        return [cue for cue in before if cue.end == end and cue.form != "nouns"]
+    return []
+
+
+def _behind(said: Said, cues: Sequence[SenseCue], second: Span, high: int) -> list[SenseCue]:
+    """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
+    near = [
+        cue for cue in cues
+        if cue.start >= second[1] and not _names_between(said, second[1], cue.start)
+        and not _is_taken(said, cue, (high, high))
+    ]  # fmt: skip
     return [cue for cue in near if cue.start == near[0].start]
 
 

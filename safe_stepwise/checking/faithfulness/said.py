@@ -28,7 +28,8 @@ THINGS = "|".join(
 SORTS = f"{PERSONS}|{THINGS}"
 _PRONOUN = re.compile(
     r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them|both"
-    rf"|the (?:latter|former)|(?:the|this|that|said|same) (?:\w+ )?(?:{SORTS}|man|woman|person|work|place|father|mother"
+    rf"|the (?:latter|former)|(?:the|this|that|said|same) (?:\w+ )?"
+    rf"(?:{SORTS}|man|woman|person|work|place|father|mother"
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
