@@ -118,13 +118,11 @@ def misstated(
     if how == "reversed":
         turned = replace(triple, head=triple.tail, tail=triple.head)
         return "" if support.in_graph(turned) else "reversed"
-    if how == "relation" and not told:
-        return "" if _other_is_true(said, triple, support) else "relation"
-    if how == "relation":
-        return ""
+    if how == "relation" and not told and not _other_is_true(said, triple, support):
+        return "relation"
     if meaning_of(triple.relation) is None:
         return "factual" if not told and _answers_otherwise(said, triple, path) else ""
-    for claim in _claims(said, triple, how == "near"):
+    for claim in _claims(said, triple, how in ("near", "relation")):
         if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):

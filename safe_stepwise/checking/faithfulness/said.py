@@ -198,7 +198,9 @@ def _by_a_part(said: Said, name: str) -> Iterator[Span]:
         for start, end in word_spans(said.clean, part, 0, len(said.clean)):
             before = said.clean[:start].split()[-1:]
             after = said.clean[end:].split()[:1]
-            beside = [w for w in (*before, *after) if w in said.capitals and w not in words]
+            beside = [
+                w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)
+            ]
             if not any(len(w) > 1 and not sense_cues(w) for w in beside):
                 yield start, end
 

@@ -82,11 +82,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     ):
         return "states"
     if meaning.kind == "date":
-        cues = [
-            cue for cue in cues
-            if cue.sense in _OF_DATES or said.clean[cue.end : head[0]] in LED
-            or (cue.end + 1 == tail[0] and said.clean[: cue.end].endswith(" by"))
-        ]  # fmt: skip
+        cues = [cue for cue in cues if cue.sense in _OF_DATES or _needs(said, cue, head, tail)]
         if not cues and _dates_work(said, meaning, head, tail):
             return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
@@ -112,6 +108,16 @@ _IN_A_YEAR = re.compile(
 )
 
 
+def _needs(said: Said, cue: SenseCue, head: Span, tail: Span) -> bool:
+    """Whether wording that no date goes with takes one all the same: "directed by 1964"."""
+    text = said.clean
+    if cue.form == "nouns":
+        return text[cue.end : head[0]] in LED or direction(said, cue, head, tail) != 0
+    if cue.form == "to_head":
+        return text[tail[1] : cue.start] in (" ", " who ", " is the one who ")
+    return text[cue.start : tail[0]].endswith(" by ")
+
+
 def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
     """Whether a date stands beside a work as its year: "Dune Rain (1950)", "is a 1950 film"."""
     if "release" not in meaning.says or head[0] > tail[0]:
@@ -127,7 +133,7 @@ def _sign(cue: SenseCue, meaning: Meaning) -> int:
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = frozenset(
-    "is was are were both also being a an the of by from in born who which had has holds held"
+    "is was are were both also being a an the of by from in who which had has holds held"
     " nationality citizenship former long feature short length , as".split()
 )
 _BRACKETS = re.compile(r"\([^()]*+\)")
