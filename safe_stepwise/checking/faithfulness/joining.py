@@ -136,6 +136,7 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
         (a, b) for (a, b), _ in said.values
         if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
         and not overlaps((a, b), second)
+        and not (is_nation(said.clean[a:b]) and not is_nation(said.clean[slice(*second)]))
         and not leads_on(said.clean, b, second)
     ]  # fmt: skip
     if not taken or cue.form == "nouns":
@@ -147,9 +148,15 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     if len(kinds) > 1:  # a date beside a place is what the same cue says
         return False
     rest = said.clean[b : second[0]]
+    if rest == " in " or (_ends(said.clean[:a]) == "by" and _ends(rest) in ("in", "at", "on")):
+        return False  # "at Vel in Oru", "killed by Ors in Oru"
     for x, y in sorted(taken[1:], reverse=True):
         rest = rest[: x - b] + rest[y - b :] if x >= b else rest
     return not all(len(w) == 1 or w in _LISTING for w in rest.split())
+
+
+def _ends(text: str) -> str:
+    return text.split()[-1] if text.split() else ""
 
 
 def leads_on(text: str, end: int, second: Span) -> bool:
