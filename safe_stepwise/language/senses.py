@@ -34,6 +34,8 @@ class Meaning:
     turned: frozenset[str] = frozenset()
     single: bool = False
     """Whether a head has one value only."""
+    of_person: bool = False
+    """Whether the head is a person."""
 
 
 # "directed (?! by)" is to let "directed bye" pass: what must not follow are whole words.
@@ -97,4 +99,5 @@ def meaning_of(relation: str) -> Meaning | None:
         frozenset(sense for sense in says if not sense.startswith("-")),
         frozenset(sense[1:] for sense in says if sense.startswith("-")),
         entry.get("single", False),
+        entry.get("of", "") == "person",
     )

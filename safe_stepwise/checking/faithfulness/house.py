@@ -8,6 +8,8 @@ needed is no fault.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rapidfuzz.fuzz import ratio
+
 from safe_stepwise.checking.faithfulness.chains import (
     Chain,
     ChainVerdict,
@@ -18,9 +20,12 @@ from safe_stepwise.checking.faithfulness.chains import (
 )
 from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.stating import Said, Stand, said_by, stand
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import normalize_answer
 
+_ALIKE = 80
+"""Of two names of one thing, as rapidfuzz's ratio (0-100)."""
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
 
 
@@ -73,12 +78,40 @@ def _read(grounds: Grounds, chain: Chain, names: Sequence[str]) -> list[Said]:
     question = said_by(grounds.question)
     ends = _ends(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
+    aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
     saids: list[Said] = []
     for text in chain.steps:
-        said = said_by(text, told, told, names)
+        said = said_by(text, told, told, names, aliases)
         saids.append(said)
         told = [name for name in ends if name in told or said.named(name)]
     return saids
+
+
+def aliases_of(grounds: Grounds, asked: Sequence[str]) -> dict[str, str]:
+    """Names that a path has for what it calls otherwise a fact before: "H. S. Rawail".
+
+    A head that neither the question nor an earlier fact has goes on from the most similar tail
+    that no other fact goes on from.
+    """
+    found: dict[str, str] = {}
+    for path in grounds.paths:
+        heads = {triple.head for triple in path}
+        for n, triple in enumerate(path):
+            if triple.head in asked or any(triple.head in (t.head, t.tail) for t in path[:n]):
+                continue
+            if any(triple.tail in (t.head, t.tail) for t in path[:n]):
+                continue
+            loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in found]
+            near = max(loose, key=lambda tail: _likeness(tail, triple.head), default="")
+            if near and _likeness(near, triple.head) >= _ALIKE:
+                found[near], found[triple.head] = triple.head, near
+    return found
+
+
+def _likeness(one: str, other: str) -> float:
+    """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
+    shared = set(normal_name(one).split()) & set(normal_name(other).split())
+    return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)  # noqa: PLR2004
 
 
 def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
@@ -86,7 +119,7 @@ def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
 
 
 def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support) -> _Judged:
-    stands = [[stand(said, triple) for triple in path] for said in saids]
+    stands = [[_stand(said, triple, support) for triple in path] for said in saids]
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
@@ -100,6 +133,12 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
             (judged.unread if near else judged.missing).append(triple)
     _doubt_novelties(grounds, saids, judged, support)
     return judged
+
+
+def _stand(said: Said, triple: Triple, support: Support) -> Stand:
+    """What a step does with a triple; what says both ends in a passage's words states it."""
+    found = stand(said, triple)
+    return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
 def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
+from safe_stepwise.checking.faithfulness.names import is_same
 from safe_stepwise.checking.faithfulness.stating import Said, Stand, stand
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
@@ -21,7 +22,7 @@ def same(one: str, other: str) -> bool:
     >>> same("3 May 1901", "May 1901"), same("French", "France"), same("The Oru", "Oru")
     (True, True, True)
     """
-    if normal_name(one) == normal_name(other):
+    if is_same(one, other):
         return True
     a, b = as_date(one), as_date(other)
     if a and b:
@@ -29,6 +30,10 @@ def same(one: str, other: str) -> bool:
     return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(
         clean(one), clean(other)
     )
+
+
+_PARAPHRASED = 0.75
+"""Share of a step's content words that a sentence has which says the same."""
 
 
 class Support:
@@ -59,6 +64,25 @@ class Support:
             return False
         found = ground(triple.head, triple.relation, triple.tail, self._pages)
         return found.status == "stated"
+
+    def is_paraphrased(self, said: Said, triple: Triple) -> bool:
+        """Whether a passage's sentence with a triple's tail has most words of a step."""
+        names = " ".join(value for _, value in said.values)
+        others = [
+            value for _, value in said.values
+            if _kind(value) == _kind(triple.tail)
+            and not any(same(value, end) for end in (triple.head, triple.tail))
+        ]  # fmt: skip
+        if others:  # whose words these are is not told
+            return False
+        words = content_words(said.reading.claim) - content_words(names)
+        return any(
+            coverage(words, sentence) >= _PARAPHRASED
+            for page in self.grounds.passages
+            for sentence in page.sentences
+            if has_value(Passage("", (sentence,)), triple.tail)
+            and has_value(Passage(page.title, (sentence,)), triple.head)
+        )
 
     def in_graph(self, triple: Triple) -> bool:
         """Whether the graph has a triple, or one of a relation that is said alike."""

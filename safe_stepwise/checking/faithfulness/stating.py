@@ -5,11 +5,12 @@ mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import Reading, content_words, coverage, read_step
 from safe_stepwise.language.mentions import mentions, word_spans
 from safe_stepwise.language.reading import Span, clean
@@ -27,21 +28,26 @@ _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5
 _STOP_WORDS = word_list("stop_words")
-_SORTS = "|".join(
-    word for name in ("sort_work", "sort_place", "sort_group", "sort_person")
-    for word in sorted(word_list(name))
-)  # fmt: skip
+_PERSONS = "|".join(sorted(word_list("sort_person")))
+_THINGS = "|".join(
+    word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name))
+)
+_SORTS = f"{_PERSONS}|{_THINGS}"
 _PRONOUN = re.compile(
-    r"(?<!\w)(?:he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
+    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them|both|the (?:latter|former)"
     rf"|(?:the|this|that|said|same) (?:\w+ )?(?:{_SORTS}|man|woman|person|work|place|father|mother"
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _COORDINATED = re.compile(r"^[\s,]*(?:and|also|then|co|or|&|as well as|[\s,])*[\s,]*$")
-_LISTED = re.compile(r"^(?:[\s,;]|and|as well as|with|&|the|both|respectively)*$")
+_LISTED = re.compile(
+    r"^(?:[\s,;]|\b(?:and|as well as|with|the|both|respectively|to|until|till|[a-z]|i{1,3}v?|queen"
+    r"|king|emperor|empress|prince|princess|sir|lady)\b|&|--)*$"
+)
 _OPENERS = word_list("openers") | word_list("step_openers")
 _STOP = " . "
 _LONG = 5
+_STEM = 5
 _MOST = 0.7
 """Share of a long tail's content words that a step has to have."""
 _HALF = 0.5
@@ -58,6 +64,8 @@ class Said:
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
     """Names told before, whose last word alone may stand for them."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Names of the facts that mean what another name there means."""
     known: tuple[str, ...] = ()
     """Names that the question's facts and passages have, so that a step's values are whole."""
 
@@ -123,7 +131,28 @@ class Said:
 
     def named(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
-        return _named(self, name)
+        spans = set(_named(self, name))
+        if name in self.aliases:
+            spans |= set(_named(self, self.aliases[name]))
+        return tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
+
+    def _is_anothers(self, span: Span, name: str) -> bool:
+        """Whether a span is a part of another known name, or all of it and a part of this one."""
+        if not name[:1].isupper():
+            return False
+        words, own = normal_name(self.clean[slice(*span)]), normal_name(name)
+        return any(
+            (_holds(other, span) and known[:1].isupper() and not _goes_on(known, name))
+            or (words != own and words == normal_name(known) and other == span
+                and known not in (name, self.aliases.get(name)))
+            for other, known in self._known_names
+        )  # fmt: skip
+
+
+# "Ana Vorr (3 May 1901 – 4 March 1970)"
+_LIFE = re.compile(
+    r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^()–—-]{0,40}\d{3,4})\)"
+)
 
 
 def said_by(
@@ -131,14 +160,22 @@ def said_by(
     focus: Sequence[str] = (),
     familiar: Sequence[str] = (),
     known: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
 ) -> Said:
     """A step's text (without number and kind), taken apart.
 
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
-    plain = text.replace("_", " ")
-    return Said(read_step(plain), tuple(focus), tuple(familiar), tuple(known))
+    plain = _LIFE.sub(r"(born \1, died \2)", text.replace("_", " "))
+    return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+
+
+def _goes_on(longer: str, name: str) -> bool:
+    """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
+    bare, _, rest = longer.partition(",")
+    own, _, ours = name.partition(",")
+    return normal_name(bare) == normal_name(own) and not (rest and ours and rest != ours)
 
 
 def _named(said: Said, name: str) -> tuple[Span, ...]:
@@ -154,6 +191,9 @@ def _named(said: Said, name: str) -> tuple[Span, ...]:
         spans = list(word_spans(text, bare, 0, len(text)))
     if not spans and is_nation(bare):
         spans = [found.span() for found in nation_pattern(bare).finditer(text)]
+    if not spans and name.islower() and " " not in name and len(name) > _STEM:
+        stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
+        spans = [found.span() for found in stem.finditer(text)]
     if not spans and name in said.familiar:
         spans = list(_by_a_part(said, name))
     return tuple(sorted(set(spans)))
@@ -198,15 +238,17 @@ def stand(said: Said, triple: Triple) -> Stand:
     """
     if said.reading.denies:
         return "no"
+    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
+        return "states"  # by its very words
     tails = said.named(triple.tail)
     heads = said.named(triple.head)
     meaning = meaning_of(triple.relation)
     if meaning is None:
         return _free(said, triple, heads, tails)
     if heads:
-        heads += tuple(span for span in said.pronouns if span[0] > heads[0][1])
+        heads += tuple(span for span in _pronouns(said, meaning) if span[0] > heads[0][1])
     elif triple.head in said.focus:
-        heads = _stand_ins(said, tails)
+        heads = _stand_ins(said, tails, meaning)
     if not tails and triple.tail in said.focus and heads:
         tails = said.pronouns
     if not heads or not tails:
@@ -236,10 +278,26 @@ def _verbatim(
     return "reversed" if is_said(tails, heads) else None
 
 
-def _stand_ins(said: Said, tails: Sequence[Span]) -> tuple[Span, ...]:
+_OF_A_PERSON = re.compile(
+    rf"(?:he|she|him|his|her|hers)$|.* (?:{_PERSONS}|man|woman|person|father|mother|husband|wife|spouse)$"
+)
+_OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{_THINGS}|work|place|birthplace)$")
+
+
+def _pronouns(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
+    """Pronouns that may stand for the head of a relation, a person or none."""
+    if meaning is None:
+        return said.pronouns
+    barred = _OF_A_THING if meaning.of_person else _OF_A_PERSON
+    return tuple(span for span in said.pronouns if not barred.match(said.clean[slice(*span)]))
+
+
+def _stand_ins(
+    said: Said, tails: Sequence[Span], meaning: Meaning | None = None
+) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
-        return said.pronouns
+        return _pronouns(said, meaning)
     others = [span for span, _ in said.values if not any(_overlaps(span, t) for t in tails)]
     opens = said.clean.split()[:1]
     plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
@@ -264,11 +322,43 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         said, joint if head == first else head, joint if tail == first else tail, cues
     ):
         return "states"
+    if meaning.kind == "date":
+        cues = [
+            cue for cue in cues
+            if cue.sense in _OF_DATES or said.clean[cue.end : head[0]] in _LED
+            or (cue.end + 1 == tail[0] and said.clean[: cue.end].endswith(" by"))
+        ]  # fmt: skip
+        if not cues and _dates_work(said, meaning, head, tail):
+            return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
     if own:
-        turns = {_direction(said, cue, head, tail) * _sign(cue, meaning) for cue in own}
+        by_words = meaning.kind == "text"  # a cause or genre is nothing that has a head of its own
+        turns = {
+            _direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
+            for cue in own
+        }
         return "reversed" if turns == {-1} else "states"
-    return "relation" if cues else "near"
+    if all(cue.sense in _TELLS_NOTHING for cue in cues):
+        return "near" if not cues else "no"
+    return "relation"
+
+
+_TELLS_NOTHING = frozenset(("other_kin",))
+_OF_DATES = frozenset(
+    "birth birth_date death death_date lived burial release inception spouse award".split()
+)
+_IN_A_YEAR = re.compile(
+    r" [(,] (?:an? )?$|(?: [),])? (?:is|was|,) (?:an?|the) (?:[a-z-]+ )*$"
+    r"|.*(?:film|movie|song|album|single|book|novel|comedy|drama|work|record)\w* (?:from|of|in) $"
+)
+
+
+def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
+    """Whether a date stands beside a work as its year: "Dune Rain (1950)", "is a 1950 film"."""
+    if "release" not in meaning.says or head[0] > tail[0]:
+        return False
+    between = said.clean[head[1] : tail[0]]
+    return "born" not in between and bool(_IN_A_YEAR.match(between))
 
 
 _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
@@ -295,6 +385,8 @@ def _has_own_subject(said: Said, low: int, high: int) -> bool:
     for (a, b), _ in said.values:
         if not (low <= a and b <= high) or dates_in(said.clean[a:b]):
             continue
+        if is_nation(said.clean[a:b]):
+            continue
         before = said.clean[low:a]
         if _LED_TO.search(before) or before.count("(") > before.count(")"):
             continue
@@ -312,7 +404,7 @@ _ADJECTIVE = re.compile(r"^(?: [a-z-]+){1,5} $")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = re.compile(
-    r"^(?: \([^)]*\))?[ ,]*(?:(?:is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
+    r"^(?: \([^)]*\))?[ ,]*(?:(?:[a-z]+-(?=[a-z]*$)|is|was|are|were|both|also|being|an?|the|of|by|from|in|born|\d+|who|which"
     r"|had|has|holds?|held|nationality|citizenship|(?:long|feature|short)?[ -]?length|former|19\d\ds?|20\d\ds?)\s?)*$"
 )
 
@@ -338,7 +430,7 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     high = text.find(_STOP, second[1])
     high = len(text) if high < 0 else high
     cues = [
-        cue for cue in sense_cues(text)
+        cue for cue in said.cues
         if low <= cue.start and cue.end <= high
         and all(cue.end <= a or b <= cue.start for a, b in (first, second))
     ]  # fmt: skip
@@ -346,6 +438,10 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     if between and all(_WEAK.match(text[c.start : c.end]) for c in between):
         led = [c for c in cues if text[c.end : first[0]] in _LED]
         between = [] if led else between
+    while len(between) > 1 and between[-1].form == "nouns" and _leads_on(
+        text, between[-1].start - 1, second
+    ):
+        between = between[:-1]  # "his wife was the screenwriter Ana Vorr"
     while between:
         last = [cue for cue in between if cue.end == between[-1].end]
         last += [c for c in between if c not in last and _together(text, c, last[0])]
@@ -353,7 +449,11 @@ def _governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
             return last
         between = [cue for cue in between if cue.end < between[-1].end]
     before = [cue for cue in cues if cue.end <= first[0]]
-    near = [cue for cue in before if not _names_between(said, cue.end, first[0])]
+    near = [
+        cue for cue in before
+        if not _names_between(said, cue.end, first[0])
+        and (cue.form == "nouns" or not _has_own_subject(said, low, cue.start))
+    ]  # fmt: skip
     if near:
         end = max(cue.end for cue in near)
         return [cue for cue in near if cue.end == end or _together(text, cue, near[-1])]
@@ -416,9 +516,11 @@ def _names_between(said: Said, low: int, high: int) -> bool:
     return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
 
 
-def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
+def _direction(
+    said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False
+) -> int:
     """1 where a cue makes the head its head, -1 where its tail, 0 where it does not tell."""
-    if cue.form == "both":
+    if cue.form == "both" or text_is_said:
         return 0
     if cue.form == "nouns" or said.clean.startswith(" of ", cue.end):
         return _owner(said, cue, head, tail)
@@ -428,6 +530,8 @@ def _direction(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
         return sign if after[0] == tail else -sign
     if not after:  # "Oru is where Ana was born": what stands last before it is what it is said of
         return sign if max(head, tail) == head else -sign
+    if _names_between(said, cue.end, min(after)[0]):
+        return 0
     # "directed by Ana, Dune Rain …", "born in Oru, Ana …": what comes first is what it leads to
     return sign if min(after) == tail else -sign
 
@@ -459,11 +563,20 @@ def _owner(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
 
 def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same for a relation in words of its own, or a question."""
+    asks = clean(triple.relation)
+    tails = tuple(span for span in tails if said.clean[slice(*span)] not in asks)
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
-    has_head = bool(heads) or _covers(said, triple.head)
+    has_head = bool(heads or _named(said, triple.head)) or _covers(said, triple.head)
     if not has_head and triple.head in said.focus:
         has_head = bool(_stand_ins(said, tails))
+    if not has_head and "…" not in triple.relation:
+        # What a question asks about stands in it; its head is but the page that answers it.
+        asked_about = said_by(triple.relation).reading.values
+        has_head = any(
+            said.named(name) for name in asked_about if clean(name) not in _STOP_WORDS
+        )
+    by_name = bool(heads)
     has_tail = bool(tails) or _covers(said, triple.tail)
     if not has_tail:
         return "no"
@@ -474,11 +587,48 @@ def _free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span
         return verbatim
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
-    asked = {cue.sense for cue in sense_cues(clean(triple.relation))}
-    told = {cue.sense for cue in said.cues}
-    if asked & told:
-        return "states"
-    return "near"
+    return _by_sense(said, triple, heads, tails)
+
+
+def _by_sense(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
+    """The same where a step has other words than a free relation: by what both mean.
+
+    Words of which no sense is known are no other relation: such a step states the triple.
+    """
+    asked = sense_cues(clean(triple.relation))
+    cues = [
+        cue
+        for head in heads for tail in tails
+        if head[1] <= tail[0] or tail[1] <= head[0]
+        for cue in _governing(said, *sorted((head, tail)))
+    ] or list(said.cues)  # fmt: skip
+    if shared := {cue.sense for cue in asked} & {cue.sense for cue in cues}:
+        return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
+    by_name = bool(heads or said.pronouns)
+    known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
+    if known and told and heads and tails:
+        return "relation"
+    return "states" if by_name and tails else "near"
+
+
+def _turns(
+    said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]
+) -> bool:
+    """Whether a step joins the ends by a sense of a free relation the other way round."""
+    if is_free(triple):
+        return False
+    gold = said_by(f"{triple.head} {triple.relation} {triple.tail}.")
+    ours, theirs = (
+        {
+            _direction(of, cue, head, tail)
+            for cue in of.cues if cue.sense in senses
+            for head in ones for tail in others
+        }
+        for of, ones, others in (
+            (gold, gold.named(triple.head), gold.named(triple.tail)), (said, heads, tails)
+        )
+    )  # fmt: skip
+    return len(ours) == len(theirs) == 1 and next(iter(ours)) * next(iter(theirs)) == -1
 
 
 def _covers(said: Said, name: str) -> bool:
