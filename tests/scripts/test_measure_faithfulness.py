@@ -118,7 +118,8 @@ def test_who_makes_no_mistakes_is_never_spurious_by_the_house(
     folder = evaluate(verified, tmp_path / "r", "--method", "safe", "--generator", "symbolic")
     (system,) = json.loads((folder / FAITHFULNESS).read_text("utf-8"))["systems"]
     table = system["all"]["rules"]["house"]["answers"]["exact_match"]
-    assert table["spurious"]["most"] == 0.0, table["right"]
+    assert table["spurious"]["value"] == 0.0, table["right"]
+    assert table["spurious"]["of"] >= 36  # of 40; the rest is unjudgeable
     assert not (folder / ACCEPTED).read_text()
 
 
