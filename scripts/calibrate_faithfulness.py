@@ -10,8 +10,8 @@ from tqdm import tqdm
 
 from evaluators.calibration import report
 from evaluators.calibration.cases import Case
-from evaluators.calibration.measuring import Measured, measure
-from evaluators.calibration.passing import judges_of
+from evaluators.calibration.measuring import measure
+from evaluators.calibration.tables import Measured, judges_of
 from evaluators.derivations import read_derivations
 from evaluators.distances import Distance
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS

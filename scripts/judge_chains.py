@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.calibration import human
-from evaluators.calibration.passing import judges_of
 from evaluators.calibration.sources import of_question
+from evaluators.calibration.tables import judges_of
 from evaluators.calibration.written import Written, read_chains, read_labels
 from evaluators.derivations import read_derivations
 from safe_stepwise.checking.faithfulness.chains import Grounds

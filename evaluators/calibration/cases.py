@@ -3,20 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 from evaluators.calibration.pool import Pool
 from evaluators.calibration.sources import Source, hops_of
+from evaluators.calibration.tables import KINDS, WRONG, Kind, Setting
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.records import Triple
-
-Kind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-WRONG = KINDS[1:]
-Setting = Literal["alone", "in its path"]
-SETTINGS: tuple[Setting, ...] = get_args(Setting)
-NOT_MADE = "no such false fact of its sort"
 
 
 @dataclass(frozen=True, slots=True)

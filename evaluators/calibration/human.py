@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.calibration.passing import Judge
+from evaluators.calibration.tables import Judge
 from evaluators.calibration.written import LABELS, Label, Reading, Written, told
 from evaluators.comparison.significance import cohens_kappa
 from evaluators.comparison.tables import NOTHING, escaped, markdown, write_files

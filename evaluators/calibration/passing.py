@@ -1,33 +1,18 @@
 """What share of true and of false statements pass each rule."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from evaluators.calibration.cases import KINDS, SETTINGS, WRONG, Case, Kind, Setting
-from evaluators.comparison.significance import Estimate, wilson
-from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Rule, Verdict
+from evaluators.calibration.cases import Case
+from evaluators.calibration.tables import KINDS, SETTINGS, Judge, Kind, Passed, Setting, Table
+from evaluators.comparison.significance import wilson
+from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Verdict
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.names import fact_of
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 
-Half = bool
-"""Whether it is the half of questions that is reported on."""
 JudgeChain = Callable[..., ChainVerdict]
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A rule, with the retrieval that the paper's needs."""
-
-    rule: Rule
-    retrieval: str = ""
-
-    @property
-    def name(self) -> str:
-        """As tables call it."""
-        return f"{self.rule}, {self.retrieval}" if self.retrieval else self.rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +31,6 @@ class Found:
     def passes(self, sigma: float) -> bool:
         """Whether the chain is called faithful."""
         return self.path == "faithful" and self.least >= sigma
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """Of ``cases`` of a kind, the share that is called faithful (None without any), and not judged.
-
-    ``repaired``: the share for which retrieval takes the true triple; the paper's rule alone.
-    """
-
-    kind: Kind
-    cases: int
-    passed: Estimate | None
-    unjudgeable: float
-    repaired: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One judge's confusion table in a setting, at a threshold (None for the house rule)."""
-
-    judge: str
-    setting: Setting
-    sigma: float | None
-    rows: tuple[Passed, ...]
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The share of each kind that passes, where there are cases of it."""
-        return {row.kind: row.passed.value for row in self.rows if row.passed}
-
-    @property
-    def balanced(self) -> float | None:
-        """Balanced accuracy: the mean of what passes of true, and fails of false (kinds alike)."""
-        return balanced(self.shares)
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "balanced_accuracy": self.balanced}
-
-
-def judges_of(retrievals: Iterable[str]) -> list[Judge]:
-    """The house rule, and the paper's with each retrieval."""
-    return [Judge("house"), *(Judge("paper", name) for name in dict.fromkeys(retrievals))]
 
 
 def judged(
@@ -113,18 +56,6 @@ def table_of(judge: Judge, found: Sequence[Found], setting: Setting, sigma: floa
 def tables_of(judge: Judge, found: Sequence[Found], sigma: float = SIGMA) -> list[Table]:
     """A judge's tables, of each setting."""
     return [table_of(judge, found, setting, sigma) for setting in SETTINGS]
-
-
-def balanced(shares: dict[str, float]) -> float | None:
-    """Balanced accuracy of the shares that pass, by kind; None without true or without false ones.
-
-    >>> balanced({"true": 1.0, "wrong tail": 0.5, "reversed": 0.9})
-    0.65
-    """
-    wrong = [1 - shares[kind] for kind in WRONG if kind in shares]
-    if "true" not in shares or not wrong:
-        return None
-    return round((shares["true"] + sum(wrong) / len(wrong)) / 2, 6)
 
 
 def _passed(judge: Judge, kind: Kind, found: Sequence[Found], sigma: float) -> Passed:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evaluators.calibration.measuring import Measured
-from evaluators.calibration.thresholds import SIGMAS
+from evaluators.calibration.tables import SIGMAS, Measured
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import svg
 

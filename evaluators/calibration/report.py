@@ -4,10 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.calibration.cases import SETTINGS, WRONG
-from evaluators.calibration.measuring import Measured
-from evaluators.calibration.passing import Passed, Table
 from evaluators.calibration.plots import curve_figure
+from evaluators.calibration.tables import SETTINGS, WRONG, Measured, Passed, Table
 from evaluators.comparison.tables import NOTHING, escaped, markdown, write_files
 from evaluators.distances import HEADER, Distance
 from safe_stepwise.checking.faithfulness.paper import SIGMA

@@ -1,35 +1,10 @@
 """The paper's threshold σ, chosen on seeded errors of half of the questions, told of the others."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from evaluators.calibration.passing import Found, Judge, table_of
+from evaluators.calibration.passing import Found, table_of
+from evaluators.calibration.tables import SIGMAS, Judge, Threshold
 from safe_stepwise.checking.faithfulness.paper import SIGMA
-
-SIGMAS = tuple(n / 100 for n in range(101))
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """How the paper's rule does by its threshold, on statements that stand alone.
-
-    ``curve``: balanced accuracy at each of `SIGMAS`, of the half that σ is chosen on; ``chosen``:
-    the σ of its highest point, of equals the nearest to the paper's. Then what both come to on the
-    other half, ``youden`` being the true that pass less the false (means of kinds).
-    """
-
-    judge: str
-    chosen: float
-    curve: tuple[float, ...]
-    of_chosen: float
-    of_paper: float
-    youden: float
-    true_passes: float
-    wrong_tail_passes: float
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def threshold_of(judge: Judge, found: Sequence[Found]) -> Threshold | None:

@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from builders.paths.metaqa import film_questions, read_films, read_questions
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.cards import CARDS
-from evaluators.calibration.cases import WRONG
 from evaluators.calibration.report import CEILING, FILES
+from evaluators.calibration.tables import WRONG
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness, judge_chains
 
-CHECKED = 60
+CHECKED = 120
 """Questions of real rows that a test looks at."""
 
 
@@ -56,7 +55,7 @@ def test_the_same_bytes_twice_and_in_another_folder(verified: Path, tmp_path: Pa
 
 def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: Path) -> None:
     files = real(real_data, "2wikimultihopqa_train.jsonl")
-    arguments = ["--benchmark", "2wikimultihopqa", "--rows", str(2 * CHECKED)]
+    arguments = ["--benchmark", "2wikimultihopqa", "--rows", str(CHECKED)]
     calibrate_faithfulness.main([*files, *arguments, "--output", str(tmp_path)])
     found = shares(tmp_path, "2wikimultihopqa", "alone")
     assert found["true"] >= 0.97
@@ -69,9 +68,12 @@ def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: 
 
 def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -> None:
     kb, questions = real_data / "metaqa_kb.txt.gz", real_data / "metaqa_questions.jsonl"
-    few = list(film_questions(read_films(kb), read_questions(questions), lambda *_: None))
-    assert {len(asked.paths[0]) for asked in few} == {1, 2, 3}
-    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", str(CHECKED)]
+    lines = questions.read_text(encoding="utf-8").splitlines()
+    few = [line for hop in (1, 2, 3) for line in lines if f'"hop": {hop}' in line][
+        :: len(lines) // 45
+    ]
+    (tmp_path / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
+    arguments = ["--kb", str(kb), "--kb-questions", str(tmp_path / "few.jsonl")]
     calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
     found = shares(tmp_path, "metaqa", "in its path")
     assert found["true"] >= 0.99
@@ -80,8 +82,8 @@ def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -
 
 def test_people_and_ideal_trajectories(real_data: Path, tmp_path: Path) -> None:
     derivations = real_data / "r4c_derivations.jsonl"
-    arguments = [*real(real_data, "hotpotqa_train.jsonl"), "--benchmark", "hotpotqa"]
-    arguments += ["--derivations", str(derivations), "--output", str(tmp_path)]
+    arguments = [*real(real_data, "hotpotqa_dev.jsonl"), "--benchmark", "hotpotqa"]
+    arguments += ["--rows", "40", "--derivations", str(derivations), "--output", str(tmp_path)]
     calibrate_faithfulness.main(arguments)
     assert shares(tmp_path, "hotpotqa", "in its path")["true"] >= 0.9
     found = json.loads((tmp_path / "calibration.json").read_bytes())["distances"]

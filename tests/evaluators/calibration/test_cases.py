@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.calibration.cases import KINDS, WRONG, Case, cases_of
+from evaluators.calibration.cases import Case, cases_of
 from evaluators.calibration.pool import Pool, alike, form_of, means
 from evaluators.calibration.sources import Source, of_films, of_question, plainly
+from evaluators.calibration.tables import KINDS, WRONG
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple

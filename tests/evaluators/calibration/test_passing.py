@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluators.calibration.cases import WRONG, cases_of
+from evaluators.calibration.cases import cases_of
 from evaluators.calibration.measuring import measure
-from evaluators.calibration.passing import Found, Judge, judged, table_of
+from evaluators.calibration.passing import Found, judged, table_of
 from evaluators.calibration.plots import curve_figure
 from evaluators.calibration.report import page
+from evaluators.calibration.tables import WRONG, Judge
 from evaluators.calibration.thresholds import threshold_of
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, StepVerdict
 from tests.evaluators.calibration.test_cases import FILMS, POOL
