@@ -17,7 +17,7 @@ _SPLITS = (TRAIN, VALIDATION, TEST)
 MEANINGS = {
     "valid": "a gold path, told in order",
     "factual_head": "the head of one triple is another entity; what went before leads elsewhere",
-    "factual_tail": "the tail of one triple is another entity, and later triples go on from that",
+    "factual_tail": "the tail of one triple is another entity, wherever the path names it",
     "incoherent": "the right triples in an order in which one starts from nothing that is known",
     "misguided_question": "the gold path of another question",
     "misguided_walk": "a walk of true triples from the same entity that ends elsewhere",
