@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
             how = (cache, options.in_flight, asking.TRIES, options.allowance)
             client = asking.Client(opener(options.engine), *how)
             made.append(runs.run(client, cases, way))
-            told += spent(client, way)
+            told += spent(client, way, "stand in no accuracy")
         found = results(about, cases, made, options.seed)
         write(options.output, files(found, cases, made))
     print("\n".join([summary(found), "", str(options.output / PAGE), "", *told]))

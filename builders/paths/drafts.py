@@ -39,15 +39,14 @@ def _factual_head(scope: Scope) -> Iterator[Draft]:
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
-    """Another tail, carried on where later triples go on from it: only knowledge tells.
+    """Another tail, wherever the path names it, so that all still joins: only knowledge tells.
 
-    It is the answer that is exchanged only where there is nothing else.
+    What the question names and the answer are exchanged only where there is nothing else.
     """
     path = scope.asked.path
     for place, name in _exchanges(scope, "tail"):
-        old = path[place].tail
-        later = (_renamed(triple, old, name) for triple in path[place + 1 :])
-        yield (*path[:place], replace(path[place], tail=name), *later), place + 1
+        told = tuple(_renamed(triple, path[place].tail, name) for triple in path)
+        yield told, _differs(path, told)
 
 
 def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
@@ -58,9 +57,8 @@ def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
     }
     places = [place for place, names in pools.items() if len(names) > 1]
     if side == "tail":
-        answers = {end_key(answer) for answer in asked.accepted}
-        inner = [n for n in places if end_key(asked.path[n].tail) not in answers]
-        places = inner or places
+        shown = {end_key(answer) for answer in asked.accepted} | asked.starts
+        places = [n for n in places if end_key(asked.path[n].tail) not in shown] or places
     for _ in range(TRIES if places else 0):
         place = chance.choice(places)
         yield place, chance.choice(pools[place])

@@ -36,15 +36,7 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
     >>> sorted(starts_of("In which country was Ana Vorr born?", [oru, kelvia]))
     ['ana vorr']
     """
-    asked = f" {words_of(question)} "
-    ends = {end for triple in path for end in (triple.head, triple.tail)}
-    named = {
-        end
-        for end in ends
-        for form in (end_key(end), words_of(end))
-        if form and f" {form} " in asked
-    }
-    starts = {end_key(end) for end in named}
+    starts = set(named_in(question, path))
     found = set(starts)
     for triple in path:
         keys = {end_key(triple.head), end_key(triple.tail)}
@@ -52,6 +44,14 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
             starts.add(end_key(triple.head))
         found |= keys
     return frozenset(starts)
+
+
+def named_in(question: str, path: Sequence[Triple]) -> frozenset[str]:
+    """The ends of a path that the question names, as `end_key`."""
+    asked = f" {words_of(question)} "
+    ends = {end for triple in path for end in (triple.head, triple.tail)}
+    forms = ((end, form) for end in ends for form in (end_key(end), words_of(end)))
+    return frozenset(end_key(end) for end, form in forms if form and f" {form} " in asked)
 
 
 def first_lost(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
