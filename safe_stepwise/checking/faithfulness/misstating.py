@@ -6,7 +6,8 @@ from functools import cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
 from safe_stepwise.checking.faithfulness.names import is_same
-from safe_stepwise.checking.faithfulness.stating import Said, Stand, stand
+from safe_stepwise.checking.faithfulness.said import Said, Stand
+from safe_stepwise.checking.faithfulness.stating import stand
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
@@ -138,7 +139,7 @@ _REPEATED = 0.7
 def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:
     """Whether a step repeats a free relation's words with another value than its tail."""
     asked = content_words(triple.relation) - content_words(triple.head)
-    if said.named(triple.tail) or len(asked) < 2:  # noqa: PLR2004
+    if said.named(triple.tail) or len(asked) < 2:
         return False
     if coverage(asked, said.reading.claim) < _REPEATED:
         return False
