@@ -3,11 +3,11 @@
 ==========================  ========================================================================
 ``faithfulness_gaps``       right answers of each system: reached by which kind of chain
 ``faithfulness_breaks``     where chains break: unfaithful ones by first bad step and fault
-``faithfulness_paths``      answer × path as a mosaic: widths are shares of answers, heights of paths
+``faithfulness_paths``      answer × path as a mosaic: widths are of answers, heights of paths
 ==========================  ========================================================================
 
-One panel a rule, or a system and rule. Names and faults are drawn as outlines, so that no text of
-a run becomes part of a page.
+One panel a rule; or a row a system, a column a rule. Names and faults are drawn as outlines, so
+that no text of a run becomes part of a page.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,8 @@ COLORS = {
     "unjudgeable": "#ccbb44",
     "no chain": "#bbbbbb",
 }
-_LONGEST = 48
+_TEXT = {"faithful": "white", "unfaithful": "white", "unjudgeable": "black", "no chain": "black"}
+_LONGEST = 56
 """Characters of a system's name."""
 _WHOLE = "whole\nchain"
 Counts = Mapping[str, int]
@@ -40,11 +41,11 @@ def figures(found: Mapping[str, Any]) -> dict[str, bytes]:
     """The figures by file, of what ``faithfulness.json`` holds; breaks only where there are any."""
     systems, rules = found["systems"], found["settings"]["rules"]
     panels = [(system, rule) for system in systems for rule in rules]
-    broken = [one for one in panels if _ruled(*one)["breaks"]]
+    is_broken = any(_ruled(*one)["breaks"] for one in panels)
     return {
         GAPS: _gaps(found, systems, rules),
-        **({BREAKS: _breaks(broken)} if broken else {}),
-        PATHS: _paths(panels),
+        **({BREAKS: _breaks(panels, len(rules))} if is_broken else {}),
+        PATHS: _paths(panels, len(rules)),
     }
 
 
@@ -90,11 +91,11 @@ def _gaps(found: Mapping[str, Any], systems: Sequence[Any], rules: Sequence[str]
             axes.text(starts[at] + 1, at, _gap_text(system, rule), va="center", fontsize=7)
         axes.set_yticks(range(len(systems)), [_named(one) for one in systems], fontsize=7)
         axes.invert_yaxis()
-        axes.set_xlim(0, 140)
+        axes.set_xlim(0, 130)
         axes.set_xticks(range(0, 101, 20))
         axes.set_xlabel("right answers, % of all questions", fontsize=8)
         axes.set_title(f"{rule} rule{mark(found['simulated'])}", fontsize=9)
-        axes.legend(frameon=False, fontsize=7, loc="lower right")
+        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
     return _panels(panel, rules, (8.4, 1.5 + 0.5 * len(systems)))
 
@@ -113,18 +114,23 @@ def _gap_text(system: Mapping[str, Any], rule: str) -> str:
 # ----------------------------------------------------------------------------------------- breaks
 
 
-def _breaks(broken: Sequence[tuple[Any, str]]) -> bytes:
+def _breaks(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
     def panel(axes: Any, of: tuple[Any, str]) -> None:
         system, rule = of
         counted = _ruled(system, rule)["breaks"]
+        axes.set_title(_title(system, rule), fontsize=8)
+        if not counted:
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, "no chain breaks", ha="center", va="center", fontsize=8)
+            return
         positions = sorted({one["position"] for one in counted if one["position"] is not None})
         whole = any(one["position"] is None for one in counted)
         places: list[int | None] = [*positions, *([None] if whole else [])]
         faults = [fault for fault in FAULTS if any(one["fault"] == fault for one in counted)]
         cells = {(one["fault"], one["position"]): one for one in counted}
-        most = max(one["chains"] for one in counted)
+        most = 1.6 * max(one["chains"] for one in counted)  # counts can be read on the darkest
         grid = [[_chains(cells.get((fault, at))) for at in places] for fault in faults]
-        axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most * 1.3)
+        axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most)
         axes.invert_yaxis()
         for y, fault in enumerate(faults):
             for x, at in enumerate(places):
@@ -134,10 +140,9 @@ def _breaks(broken: Sequence[tuple[Any, str]]) -> bytes:
         names = [_WHOLE if at is None else f"step {at}" for at in places]
         axes.set_xticks([n + 0.5 for n in range(len(places))], names, fontsize=7)
         axes.set_yticks([n + 0.5 for n in range(len(faults))], faults, fontsize=8)
-        axes.set_title(_title(system, rule), fontsize=9)
 
-    tallest = max(len({one["fault"] for one in _ruled(*of)["breaks"]}) for of in broken)
-    return _panels(panel, broken, (7.2, 1.3 + 0.5 * tallest))
+    tallest = max(len({one["fault"] for one in _ruled(*of)["breaks"]}) for of in panels)
+    return _panels(panel, panels, (5.2, 1.3 + 0.5 * tallest), columns)
 
 
 def _chains(one: Mapping[str, Any] | None) -> int:
@@ -147,14 +152,15 @@ def _chains(one: Mapping[str, Any] | None) -> int:
 # ---------------------------------------------------------------------------------------- mosaics
 
 
-def _paths(panels: Sequence[tuple[Any, str]]) -> bytes:
+def _paths(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
     def panel(axes: Any, of: tuple[Any, str]) -> None:
         system, rule = of
         for answer, left, width, path, bottom, height, count in mosaic(_ruled(system, rule)):
             axes.bar(left, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
             if width > 0.06 and height > 0.06:
                 at = left + width / 2, bottom + height / 2
-                axes.text(*at, f"{path} {count}", ha="center", va="center", fontsize=7)
+                told = {"ha": "center", "va": "center", "fontsize": 7, "color": _TEXT[path]}
+                axes.text(*at, f"{path} {count}", **told)
             if not bottom:
                 axes.text(left + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
         axes.set_xlim(0, 1)
@@ -162,9 +168,9 @@ def _paths(panels: Sequence[tuple[Any, str]]) -> bytes:
         axes.set_xticks([])
         axes.set_yticks([])
         axes.spines[["left", "bottom"]].set_visible(False)
-        axes.set_title(_title(system, rule), fontsize=9)
+        axes.set_title(_title(system, rule), fontsize=8)
 
-    return _panels(panel, panels, (6.4, 2.6))
+    return _panels(panel, panels, (5.2, 2.6), columns)
 
 
 def mosaic(
@@ -191,13 +197,14 @@ def _title(system: Mapping[str, Any], rule: str) -> str:
     return f"{_named(system)}\n{rule} rule"
 
 
-def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float]) -> bytes:
-    """One panel below the other, each of ``size``."""
+def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float], columns: int = 1) -> bytes:
+    """Panels of ``size`` in so many columns, row by row."""
+    rows = max(1, -(-len(items) // columns))
 
     def draw(figure: Any) -> None:
         for at, item in enumerate(items, 1):
-            axes = figure.add_subplot(len(items), 1, at)
+            axes = figure.add_subplot(rows, columns, at)
             axes.spines[["top", "right"]].set_visible(False)
             panel(axes, item)
 
-    return svg(draw, (size[0], size[1] * max(1, len(items))))
+    return svg(draw, (size[0] * columns, size[1] * rows))

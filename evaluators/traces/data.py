@@ -14,6 +14,7 @@ import safe_stepwise
 from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, known_first, names, notable
 from evaluators.prompting.states import edge_text
+from evaluators.traces.paths import Measured
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
@@ -43,7 +44,7 @@ def traces(folder: Path) -> dict[str, Any]:
     ``results.json`` no settings.
     """
     _check(folder)
-    asked = _questions(folder)
+    asked, measured = _questions(folder), Measured(folder)
     questions: dict[_Key, int] = {}
     systems: dict[System, int] = {}
     roles: dict[System, set[str]] = {}
@@ -64,7 +65,8 @@ def traces(folder: Path) -> dict[str, Any]:
             states[state] = max(states.get(state, ""), edge_text(system.method, state, ""))
         question = questions.setdefault(key, len(questions))
         place = systems.setdefault(system, len(systems))
-        runs.append({**run, "question": question, "system": place})
+        paths = measured.of(outcome, system)
+        runs.append({**run, "question": question, "system": place, "paths": paths})
     if not runs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     return {

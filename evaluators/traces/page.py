@@ -14,7 +14,7 @@ from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 PAGE = "traces.html"
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("elements", "filters", "questions", "totals", "details", "page")
+_SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
 
 
 def write(folder: Path, output: Path) -> int:

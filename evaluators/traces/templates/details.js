@@ -21,6 +21,7 @@ function show(run) {
     references(question),
     otherRuns(run),
     answer(run, system),
+    ...path(run),
     ...passages(question, run),
     make("h3", {}, run.attempts.some(isReply) ? "Replies" : "Steps"),
     steps(run));

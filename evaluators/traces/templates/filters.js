@@ -26,6 +26,8 @@ const CHOICES = [
     (run, value) => run.attempts.some((a) => a.state === value)],
   ["ending", "Ended", unique(runs.map((run) => run.stop)), (run, value) => run.stop === value],
   ["outcome", "Outcome", Object.keys(OUTCOMES), (run, value) => run.worth === value],
+  ...RULES.map((rule) => [`path-${rule}`, `Answer and path (${rule})`, EARNED,
+    (run, value) => earned(run, rule) === value]),
 ];
 
 /** What values are called, where that is not what they are. */
