@@ -157,7 +157,7 @@ def measure_folder(
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with locks.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
-        asked = [*_asked(folder, results["settings"], source)]
+        asked = [*kept(folder, results["settings"], source)]
         _refuse_nothing(folder, asked, source)
 
         def record(found: dict[str, Any]) -> None:
@@ -189,8 +189,13 @@ def _results(folder: Path) -> dict[str, Any]:
     raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")
 
 
-def _asked(folder: Path, settings: Mapping[str, Any], source: Source | None) -> Iterator[Asked]:
-    """Each outcome with its question; questions that share an id come in their order."""
+def kept(
+    folder: Path, settings: Mapping[str, Any], source: Source | None = None
+) -> Iterator[Asked]:
+    """Each outcome in a folder with its question, those that share an id in their order.
+
+    ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
+    """
     conditions = conditions_of(settings)  # older lines tell none themselves
     under, known = asked_under(conditions), dict[str, Question]()
     seen = Counter[str]()

@@ -10,6 +10,7 @@ from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
 from evaluators.comparison.scores import METRIC_NAMES
 from evaluators.comparison.systems import System, names, values_by_name
+from evaluators.faithfulness import command as faithfulness
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
 from evaluators.outcomes import Outcome
@@ -31,7 +32,7 @@ from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import table
 
-OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT)
+OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)
 MAY_DIFFER = frozenset(
     ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "passages",
      "questions", "questions_sha256", "seed", "skipped", "source", "source_sha256", "split",
@@ -69,10 +70,13 @@ def join(
         write_lines(output / QUESTIONS, (question.to_json() for question in found.questions))
         compared = report.write(found.outcomes, output / REPORT, seed, main)
         ablation.write(against, output / REPORT, others)
-        content = {**_results(runs, found, judge, seed), "comparison": compared.results}
+        content = _results(runs, found, judge, seed)
+        asked = [*faithfulness.kept(output, content["settings"])]
+        earned, said = faithfulness.as_it_ends(asked, output, output / REPORT)
+        content = {**content, "comparison": compared.results, **earned}
         text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
         write_atomically(output / RESULTS, f"{text}\n".encode())
-    return _summary(runs, found, against[0], output)
+    return _summary(runs, found, against[0], output, said)
 
 
 def _check_places(runs: Sequence[Run], output: Path) -> None:
@@ -158,7 +162,9 @@ def _named(run: Run) -> Mapping[str, Any]:
     }
 
 
-def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path) -> str:
+def _summary(
+    runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path, earned: str
+) -> str:
     known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
     measure = METRIC_NAMES[ablation.told_metric(against.comparison)]
     lines = [
@@ -166,6 +172,7 @@ def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, out
         table(ablation.average_table(against.comparison)),
         "",
     ]
+    lines += [earned, ""] if earned else []
     asked = {(q.benchmark, q.id) for q in found.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")
     for name, count in found.left_out.items():

@@ -12,7 +12,16 @@ import pytest
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import tries_at_steps
-from safe_stepwise.records import Attempt, Feedback, Passage, Step, Trajectory, Usage
+from safe_stepwise.records import (
+    Attempt,
+    Feedback,
+    Hop,
+    Passage,
+    Step,
+    Trajectory,
+    Triple,
+    Usage,
+)
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
 TRAJECTORY = Trajectory(
@@ -49,6 +58,28 @@ def test_lines_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / QUESTIONS).write_text(ASKED.to_json() + "\n", encoding="utf-8")
     assert list(read_outcomes(tmp_path)) == [OUTCOME, none]
     assert list(read_questions(tmp_path)) == [ASKED]
+
+
+def test_evidence_is_kept_and_older_questions_have_none(tmp_path: Path) -> None:
+    hop = Hop("Where is #1?", "Oru", 1)
+    triple = Triple("Oru", "country", "Marn", 1, 0)
+    asked = replace(ASKED, evidence=(triple,), decomposition=(hop,), kind="comparison")
+    assert QuestionRecord.from_json(asked.to_json()) == asked
+    assert not {"evidence", "decomposition", "kind"} & json.loads(ASKED.to_json()).keys()
+    question = asked.asked
+    assert (question.evidence, question.decomposition, question.kind) == (
+        (triple,),
+        (hop,),
+        "comparison",
+    )
+    assert question.accepted == ("Oru", "Óru")
+    assert QuestionRecord.of(question, {"drop_gold": True, "corpus": "c@01"}) == replace(
+        asked, conditions={"drop_gold": True}
+    )
+    broken = {**json.loads(asked.to_json()), "evidence": [{"head": "Oru"}]}
+    (tmp_path / QUESTIONS).write_text(json.dumps(broken))
+    with pytest.raises(UserError, match="line 1"):
+        list(read_questions(tmp_path))
 
 
 def test_lines_of_before_conditions_have_none(tmp_path: Path) -> None:

@@ -165,7 +165,9 @@ def test_a_folder_of_before_takes_its_evidence_from_the_source(
 
 def test_a_joined_evaluation_can_be_measured(evaluated: Path, tmp_path: Path) -> None:
     join_results.main([str(evaluated), "--output", str(tmp_path / "joined")])
+    joined = (tmp_path / "joined" / FAITHFULNESS).read_bytes()
     found = measured(tmp_path / "joined")
+    assert (tmp_path / "joined" / FAITHFULNESS).read_bytes() == joined
     expected = json.loads((evaluated / FAITHFULNESS).read_text("utf-8"))
     assert found["systems"] == expected["systems"]
 
