@@ -8,7 +8,7 @@ needed is no fault.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rapidfuzz.fuzz import partial_ratio
+from rapidfuzz.fuzz import ratio
 
 from safe_stepwise.checking.faithfulness.chains import (
     Chain,
@@ -19,12 +19,14 @@ from safe_stepwise.checking.faithfulness.chains import (
     StepVerdict,
 )
 from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
-from safe_stepwise.checking.faithfulness.stating import Said, Stand, said_by, stand
+from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
+from safe_stepwise.checking.faithfulness.stating import stand
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import normalize_answer
 
-_ALIKE = 60
-"""Of two names of one thing, as rapidfuzz's partial ratio (0-100)."""
+_ALIKE = 80
+"""Of two names of one thing, as rapidfuzz's ratio (0-100)."""
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
 
 
@@ -98,11 +100,19 @@ def aliases_of(grounds: Grounds, asked: Sequence[str]) -> dict[str, str]:
         for n, triple in enumerate(path):
             if triple.head in asked or any(triple.head in (t.head, t.tail) for t in path[:n]):
                 continue
+            if any(triple.tail in (t.head, t.tail) for t in path[:n]):
+                continue
             loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in found]
-            near = max(loose, key=lambda tail: partial_ratio(tail, triple.head), default="")
-            if near and partial_ratio(near, triple.head) >= _ALIKE:
+            near = max(loose, key=lambda tail: _likeness(tail, triple.head), default="")
+            if near and _likeness(near, triple.head) >= _ALIKE:
                 found[near], found[triple.head] = triple.head, near
     return found
+
+
+def _likeness(one: str, other: str) -> float:
+    """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
+    shared = set(normal_name(one).split()) & set(normal_name(other).split())
+    return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)
 
 
 def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:

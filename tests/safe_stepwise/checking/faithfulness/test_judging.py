@@ -51,16 +51,13 @@ def test_any_order_and_number_of_workers() -> None:
 
 
 def test_any_seed_of_hashes() -> None:
+    """This process has drawn a seed of its own."""
     code = f"import {__name__} as it; print(it.digest())"
-    if "." not in __name__:
-        pytest.skip("not imported by its name")
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        told = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment,
-            check=True,
-        )  # fmt: skip
-        assert told.stdout.strip() == digest()
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+    )  # fmt: skip
+    assert told.stdout.strip() == digest()
 
 
 def test_an_unknown_rule() -> None:
@@ -96,10 +93,12 @@ def check_shape(found: ChainVerdict, steps: int) -> None:
     canonical_json(found)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_steps_and_answers_take_linear_time(rule: Rule) -> None:
-    told = lambda text: Chain((f"The director of Dune Rain is Ors Velt. {text}", text), text)  # noqa: E731
-    assert too_slow(lambda text: judge_chain(GROUNDS, told(text), rule)) == []
+def test_steps_and_answers_take_linear_time() -> None:
+    def judge(text: str) -> None:
+        told = (f"The director of Dune Rain is Ors Velt. {text}", text)
+        judge_chain(GROUNDS, Chain(told, text), "paper")
+
+    assert too_slow(judge) == []
 
 
 def test_names_take_linear_time() -> None:
