@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from cards.cards import Config, DatasetCard, Record, render
-from cards.verifier_steps import shown
 from safe_stepwise.store.names import (
     CORRUPTIONS,
     PATH_PROBE,
@@ -18,7 +17,7 @@ _SPLITS = (TRAIN, VALIDATION, TEST)
 MEANINGS = {
     "valid": "a gold path, told in order",
     "factual_head": "the head of one triple is another entity; what went before leads elsewhere",
-    "factual_tail": "the tail of one triple is another entity, and later triples go on from that",
+    "factual_tail": "the tail of one triple is another entity, wherever the path names it",
     "incoherent": "the right triples in an order in which one starts from nothing that is known",
     "misguided_question": "the gold path of another question",
     "misguided_walk": "a walk of true triples from the same entity that ends elsewhere",
@@ -47,9 +46,20 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
         record=statistics,
         kinds=CORRUPTIONS,
         meanings=MEANINGS,
-        shown=shown,
+        by_form=_by_form(statistics["marked"]),
     )
     return {README: readme.encode()}
+
+
+def _by_form(marked: Mapping[str, Record]) -> float | None:
+    """The balanced accuracy of going by the form alone; None where a label has no rows."""
+    valid = marked.get("valid", {"rows": 0, "marked": 0})
+    wrong = [of for kind, of in marked.items() if kind != "valid"]
+    rows = sum(of["rows"] for of in wrong)
+    if not rows or not valid["rows"]:
+        return None
+    passed = 1 - valid["marked"] / valid["rows"]
+    return float(passed + sum(of["marked"] for of in wrong) / rows) / 2
 
 
 def _configs(written: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...]:

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
         seed=options.seed,
     )
     known = read_derivations(plan.derivations) if plan.derivations is not None else {}
-    print(summary(plan, build(plan, card.files, known)))
+    print(summary(plan.output, build(plan, card.files, known)))
 
 
 def _parser() -> argparse.ArgumentParser:

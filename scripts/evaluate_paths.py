@@ -12,7 +12,6 @@ from evaluators.paths import probe_set, runs
 from evaluators.paths.page import summary
 from evaluators.paths.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.allowance import AS_PROMPTED
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods.paths import WAYS, roles
@@ -28,22 +27,23 @@ IN_FLIGHT = 64
 def main(arguments: Sequence[str]) -> None:
     """Measure, write, print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
-    ways = [one_of(way, WAYS, "--prompt") for way in options.prompt or WAYS[:1]]
+    said = [one_of(way, WAYS, "--prompt") for way in options.prompt] or WAYS[:1]
+    ways = [way for way in WAYS if way in said]
     opener = Opener(options.timeout)
     opener(options.engine)
     probe = probe_set.find_probe(options.probe)
     cases = probe_set.read_cases(probe, options.split, options.limit)
     about = {**probe_set.about(probe, options.split), "limit": options.limit}
-    made, told = [], []
+    made, told = list[runs.PathRun](), list[str]()
     with (
         exclusive(options.output, owned=OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,
     ):
-        for way in dict.fromkeys(ways):
-            how = (cache, options.in_flight, asking.TRIES, options.allowance or AS_PROMPTED)
+        for way in ways:
+            how = (cache, options.in_flight, asking.TRIES, options.allowance)
             client = asking.Client(opener(options.engine), *how)
             made.append(runs.run(client, cases, way))
-            told += spent(client, way)
+            told += spent(client, way, "stand in no accuracy")
         found = results(about, cases, made, options.seed)
         write(options.output, files(found, cases, made))
     print("\n".join([summary(found), "", str(options.output / PAGE), "", *told]))

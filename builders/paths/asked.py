@@ -1,6 +1,6 @@
 """The noun of the probe: a question with the paths that lead to its answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from safe_stepwise.graphs.told import end_key, first_lost, starts_of
@@ -10,6 +10,8 @@ from safe_stepwise.records import Triple
 Path = tuple[Triple, ...]
 Fact = tuple[str, str, str]
 """A triple as the graph knows it: names and relation as they compare."""
+Refuse = Callable[[str, str, str], object]
+"""Told of a benchmark, a question's id and why it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,13 @@ class Asked:
         return f"{self.benchmark}\0{words_of(self.question)}"
 
     def is_right(self, path: Sequence[Triple]) -> bool:
-        """Whether a path holds a gold one, told in an order that follows."""
+        """Whether a path holds a gold one, told in an order that follows from its starts."""
         told = {fact_of(triple) for triple in path}
-        holds = any({fact_of(triple) for triple in gold} <= told for gold in self.paths)
-        return holds and first_lost(path, self.starts) is None
+        return any(
+            first_lost(path, starts_of(self.question, gold)) is None
+            for gold in self.paths
+            if {fact_of(triple) for triple in gold} <= told
+        )
 
 
 def fact_of(triple: Triple) -> Fact:

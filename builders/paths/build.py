@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.paths import metaqa
-from builders.paths.asked import Asked
+from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
 from builders.paths.origins import origins
 from builders.paths.sources import Derivation, verified_questions
@@ -77,7 +77,8 @@ def build(
 
     with publishing.building(plan.output, (PATH_PROBE,), plan.version, plan.work, done):
         release = publishing.new_release(plan.work)
-        asked, known = _asked(plan, derivations, refuse)
+        with telling("questions", "question", None, lambda: tally.read, lambda: _read(tally)):
+            asked, known = _asked(plan, derivations, refuse, tally)
         if not asked:
             raise UserError(
                 f"{plan.verified}: not one question has a path; take other benchmarks, or give "
@@ -102,13 +103,20 @@ def build(
         return statistics
 
 
+def _read(tally: Tally) -> str:
+    return counts(tally.read, 0, "?", **{"left out": tally.left_out.total()})
+
+
 def _told(tally: Tally, total: int) -> str:
     made = tally.questions.total()
     return counts(made, 0, total - made, rows=tally.rows.total())
 
 
 def _asked(
-    plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]], refuse: Callable[..., object]
+    plan: ProbeBuild,
+    derivations: Mapping[str, Sequence[Derivation]],
+    refuse: Refuse,
+    tally: Tally,
 ) -> tuple[dict[str, list[Asked]], dict[str, Iterable[Triple]]]:
     """The questions by benchmark, in the order of a draw, and whole knowledge bases."""
     found: dict[str, dict[str, Asked]] = defaultdict(dict)
@@ -123,6 +131,7 @@ def _asked(
         sources.append(metaqa.film_questions(films, questions, refuse))
     for source in sources:
         for one in source:
+            tally.read += 1
             if one.key in found[one.benchmark]:
                 refuse(one.benchmark, one.id, "another row asks the same")
             else:

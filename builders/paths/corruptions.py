@@ -13,25 +13,14 @@ from typing import NamedTuple
 
 from builders.paths.asked import Path
 from builders.paths.drafts import DRAFTS, Scope
+from builders.paths.meanings import SYMMETRIC, excludes
+from builders.paths.world import sort_of
 from safe_stepwise.graphs.told import end_key, first_lost
-from safe_stepwise.language.relations import RELATIONS, same_nation
+from safe_stepwise.language.relations import same_nation
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.names import Corruption
 
-SYMMETRIC = frozenset(
-    {
-        *("spouse", "sibling", "partner", "unmarried partner", "relative", "shares border with"),
-        *("twinned administrative body", "different from", "opposite of", "adjacent station"),
-        *("said to be the same as", "significant person", "diplomatic relation", "connects with"),
-    }
-)
-"""Relations that hold as well the other way round."""
-KIN = frozenset(
-    ("father", "mother", "spouse", "sibling", "child", "stepfather", "stepmother", "grandparent")
-)
-EXCLUSIVE = (KIN, frozenset(("date of birth", "date of death")))
-"""Of two things at most one of a set holds."""
 NO_DRAFT: dict[Corruption, str] = {
     "factual_head": "no other entity stands in its relations",
     "factual_tail": "no other entity stands in its relations",
@@ -87,7 +76,7 @@ def doubt(kind: Corruption, scope: Scope, path: Path, position: int) -> str | No
     if scope.world.knows(triple):
         return "the graph has its false triple"
     if kind == "relation_swapped":
-        return None if _excludes(scope, old, triple) else "both relations may hold"
+        return None if excludes(scope.world, old, triple) else "both relations may hold"
     if kind == "reversed":
         return _doubt_reversed(scope, old)
     return _doubt_exchanged(scope, old, triple, position)
@@ -107,21 +96,6 @@ def _doubt_misguided(kind: Corruption, scope: Scope, path: Path) -> str | None:
     return None
 
 
-def _excludes(scope: Scope, old: Triple, new: Triple) -> bool:
-    """Whether a relation can't hold where another does."""
-    if scope.world.is_complete:
-        return True
-    pair = {old.relation, new.relation}
-    if any(pair <= group for group in EXCLUSIVE):
-        return True
-    one, other = RELATIONS.get(old.relation), RELATIONS.get(new.relation)
-    if one is None or other is None:
-        return False
-    if other.functional and scope.world.has_other(new):
-        return True
-    return one.kind != other.kind and not {one.kind, other.kind} <= {"place", "nation", "name"}
-
-
 def _doubt_reversed(scope: Scope, old: Triple) -> str | None:
     if old.relation in scope.asked.free:
         return "a relation in free words may hold either way"
@@ -134,6 +108,8 @@ def _doubt_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> s
     """Whether an exchanged end may be the old one by another name, or as true."""
     asked = scope.asked
     is_head = old.head != new.head
+    if is_head and old.relation in asked.free and sort_of(old.tail) == "words":
+        return "what its tail describes may be many"
     ends = (old.head, new.head) if is_head else (old.tail, new.tail)
     before, after = map(end_key, ends)
     if before == after or has_words(before, after) or has_words(after, before):

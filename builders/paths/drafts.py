@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from builders.paths.asked import Asked, Path
-from builders.paths.world import World
-from safe_stepwise.graphs.told import first_lost
+from builders.paths.meanings import strangeness
+from builders.paths.world import Side, World
+from safe_stepwise.graphs.told import end_key, first_lost
 from safe_stepwise.records import Triple
 from safe_stepwise.store.names import Corruption
 
@@ -38,22 +39,26 @@ def _factual_head(scope: Scope) -> Iterator[Draft]:
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
-    """Another tail, carried on where later triples go on from it: only knowledge tells."""
+    """Another tail, wherever the path names it, so that all still joins: only knowledge tells.
+
+    What the question names and the answer are exchanged only where there is nothing else.
+    """
     path = scope.asked.path
     for place, name in _exchanges(scope, "tail"):
-        old = path[place].tail
-        later = (_renamed(triple, old, name) for triple in path[place + 1 :])
-        yield (*path[:place], replace(path[place], tail=name), *later), place + 1
+        told = tuple(_renamed(triple, path[place].tail, name) for triple in path)
+        yield told, _differs(path, told)
 
 
-def _exchanges(scope: Scope, side: str) -> Iterator[tuple[int, str]]:
+def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
     """Places (from 0), each with names that may stand on a side of its triple."""
     asked, chance = scope.asked, scope.chance
     pools = {
-        place: scope.world.others("head" if side == "head" else "tail", t, t.relation in asked.free)
-        for place, t in enumerate(asked.path)
+        n: scope.world.others(side, t, t.relation in asked.free) for n, t in enumerate(asked.path)
     }
     places = [place for place, names in pools.items() if len(names) > 1]
+    if side == "tail":
+        shown = {end_key(answer) for answer in asked.accepted} | asked.starts
+        places = [n for n in places if end_key(asked.path[n].tail) not in shown] or places
     for _ in range(TRIES if places else 0):
         place = chance.choice(places)
         yield place, chance.choice(pools[place])
@@ -96,11 +101,14 @@ def _walk(scope: Scope, length: int) -> Path:
 
 
 def _relation_swapped(scope: Scope) -> Iterator[Draft]:
+    """Another relation in one triple, of those most like the true one first."""
     path, chance = scope.asked.path, scope.chance
     places = [n for n, triple in enumerate(path) if triple.relation not in scope.asked.free]
     for place in chance.sample(places, len(places)):
-        for relation in chance.sample(scope.world.relations, len(scope.world.relations)):
-            if relation != path[place].relation:
+        one, drawn = path[place], chance.sample(scope.world.relations, len(scope.world.relations))
+        drawn.sort(key=lambda relation: strangeness(scope.world, one, relation))
+        for relation in drawn:
+            if relation != one.relation:
                 yield _with(path, place, replace(path[place], relation=relation)), place + 1
 
 

@@ -15,13 +15,13 @@ normalised.
 
 import gzip
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 
-from builders.paths.asked import Asked, Path
-from builders.paths.sources import Refuse
+from builders.paths.asked import Asked, Path, Refuse
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Triple
 from safe_stepwise.store.parsing import parse_json
@@ -107,7 +107,7 @@ def read_films(file: File) -> Films:
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         lines = raw.decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UserError(f"{file}: cannot be read ({error}); give MetaQA's kb.txt as --kb") from None
     for number, line in enumerate(lines, 1):
         parts = [part.strip() for part in line.split("|")]
@@ -115,7 +115,8 @@ def read_films(file: File) -> Films:
             raise UserError(
                 f"{file}:{number}: not head|relation|tail; give MetaQA's kb.txt as --kb"
             )
-        films.add(Triple(*parts))
+        head, relation, tail = parts
+        films.add(Triple(head, relation, tail))
     if not films.triples:
         raise UserError(f"{file}: is empty; give MetaQA's kb.txt as --kb")
     return films

@@ -6,11 +6,11 @@ derivations for some of its questions, each of which is a gold path. Only questi
 verification found sound are taken.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from builders.paths.asked import Asked, Path, bare
+from builders.paths.asked import Asked, Path, Refuse, bare
 from builders.verified.lookup import labelled
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import words_of
@@ -21,8 +21,6 @@ from safe_stepwise.store.parquet import read_rows
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
-Refuse = Callable[[str, str, str], object]
-"""Told of a benchmark, a question's id and why it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def _asked(
         paths=gold.paths,
         start=gold.paths[0][0].head,
         needed=gold.needed,
-        facts=bare(label.knowledge_graph),
+        facts=() if derivations else bare(label.knowledge_graph),
         free=gold.free,
         text=" ".join(words_of(f"{page.title} {page.text}") for _, page in question.gold),
         is_held_out=question.id in tested,

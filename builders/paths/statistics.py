@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from builders.paths.form import is_marked
 from builders.paths.rows import ProbeRow
 from builders.work.parquet import SplitFiles
 
@@ -30,6 +31,8 @@ class ProbeStatistics:
     """Questions and rows by kind."""
     lengths: Counts
     """Questions by benchmark, then the number of triples in their valid path."""
+    marked: Counts
+    """Rows by kind: all, and those that look wrong by their form alone."""
     left_out: Counts
     refused: Counts
     drawn: Counts
@@ -37,8 +40,6 @@ class ProbeStatistics:
     """The sources: benchmark, split, licence, digest of their record or file."""
     files: Mapping[str, Mapping[str, SplitFiles]]
     """By config, then split."""
-    examples: Sequence[Mapping[str, Any]]
-    """A valid row of invented or any benchmark, with a corruption of each kind, as columns."""
     prompt_sha256: str
     libraries: Mapping[str, str]
     code_sha256: str
@@ -48,6 +49,8 @@ class ProbeStatistics:
 class Tally:
     """Counts as the rows are made."""
 
+    read: int = 0
+    """Questions with a path, before any is drawn."""
     rows: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By split and benchmark."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -55,16 +58,18 @@ class Tally:
     questions: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By split and benchmark."""
     lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
+    marked: Counter[str] = field(default_factory=Counter)
+    """By kind."""
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
-    examples: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
         benchmark = row.asked.benchmark
         self.rows[split, benchmark] += 1
         self.kinds[benchmark, row.corruption] += 1
+        self.marked[row.corruption] += is_marked(row.asked.question, row.asked.answer, row.path)
         if row.corruption == "valid":
             self.questions[split, benchmark] += 1
             self.lengths[benchmark, len(row.path)] += 1
@@ -94,10 +99,16 @@ class Tally:
                 name: {str(k): n for (b, k), n in sorted(self.lengths.items()) if b == name}
                 for name in benchmarks
             },
+            "marked": {
+                kind: {
+                    "rows": sum(n for (_, k), n in self.kinds.items() if k == kind),
+                    "marked": n,
+                }
+                for kind, n in sorted(self.marked.items())
+            },
             "left_out": _nested(self.left_out),
             "refused": _nested(self.refused),
             "drawn": _nested(self.drawn),
-            "examples": self.examples,
         }
 
 

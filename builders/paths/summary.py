@@ -1,12 +1,13 @@
 """What the command says when a path probe is built."""
 
-from builders.paths.build import ProbeBuild
+from pathlib import Path
+
 from builders.paths.statistics import ProbeStatistics
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, REJECTS
 from safe_stepwise.store.tables import table
 
 
-def summary(plan: ProbeBuild, statistics: ProbeStatistics) -> str:
+def summary(output: Path, statistics: ProbeStatistics) -> str:
     """Rows by benchmark and kind, what was refused, and where it all is."""
     header = ("benchmark", "questions", *CORRUPTIONS)
     rows = [
@@ -20,8 +21,8 @@ def summary(plan: ProbeBuild, statistics: ProbeStatistics) -> str:
             table([header, *rows]),
             "",
             f"{left:,} questions without a path and {refused:,} corruptions refused: "
-            f"{plan.output / REJECTS}",
+            f"{output / REJECTS}",
             f"{statistics.rows:,} rows of {statistics.questions:,} questions: "
-            f"{plan.output / PATH_PROBE}",
+            f"{output / PATH_PROBE}",
         ]
     )

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from builders.paths.asked import Asked, Fact, fact_of
+from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
 
 Side = Literal["head", "tail"]
 Sort = Literal["number", "name", "words"]
+_SMALL = frozenset("a an and at by de del der di for in la le of on the to von with y".split())
+"""Words that names write small."""
 
 
 class World:
@@ -59,6 +63,10 @@ class World:
         head, relation, tail = fact_of(triple)
         return bool(self._known.get((head, relation), set()) - {tail})
 
+    def values(self, relation: str) -> Sequence[str]:
+        """The tails of a relation that is not in free words."""
+        return self._ends.get(("tail", relation), ())
+
     def others(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
         """What may stand in place of an end: what does so in other triples of its relation.
 
@@ -71,11 +79,14 @@ class World:
 
 
 def sort_of(name: str) -> Sort:
-    """What a name looks like.
+    """What an end looks like; words describe what may be many, as a nation does.
 
-    >>> sort_of("May 4, 1921"), sort_of("Ana Vorr"), sort_of("an old town")
-    ('number', 'name', 'words')
+    >>> sort_of("May 4, 1921"), sort_of("Duke of Vel"), sort_of("French pianist"), sort_of("French")
+    ('number', 'name', 'words', 'words')
     """
+    words = name.split()
+    if any(w[:1].islower() and w.strip(",.;") not in _SMALL for w in words):
+        return "words"
     if any(c.isdigit() for c in name):
         return "number"
-    return "name" if name[:1].isupper() else "words"
+    return "words" if is_nation(words_of(name)) or not name[:1].isupper() else "name"

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from evaluators.asking import tokens
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.paths.page import page
 from evaluators.paths.probe_set import PathCase
@@ -44,7 +45,7 @@ def results(
                 "max_tokens": run.max_tokens,
                 "simulated": run.simulated,
                 **asdict(run.quality(cases, seed)),
-                "tokens": run.tokens(),
+                "tokens": tokens(run.replies),
             }
             for run in runs
         ],

@@ -2,32 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from evaluators.asking import ask_all
+from evaluators.asking import Reply, ask_all
 from evaluators.paths.probe_set import PathCase, requests
 from evaluators.paths.quality import FAILED, UNREADABLE, Judged, Quality, quality
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.paths import Way, read_verdict
-from safe_stepwise.records import Usage
 from safe_stepwise.store.replies import ReplyError
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of one request: one of `quality.SAID`, the raw text, why there is no verdict."""
-
-    said: str
-    text: str = ""
-    reason: str = ""
-    usage: Usage = NO_USAGE
-
-
-@dataclass(frozen=True, slots=True)
 class PathRun:
-    """One engine's verdicts, in the order of the rows; ``name`` may be published."""
+    """One engine's verdicts in the order of the rows, each one of `quality.SAID`.
+
+    ``name`` may be published.
+    """
 
     name: str
     way: Way
@@ -41,16 +32,6 @@ class PathRun:
         return quality(
             [Judged(c.benchmark, c.question_id, c.corruption, r.said) for c, r in pairs], seed=seed
         )
-
-    def tokens(self) -> dict[str, Any]:
-        """Tokens of all its requests, as the engine counts them."""
-        used = [reply.usage for reply in self.replies]
-        return {
-            "requests": len(used),
-            "prompt": sum(u.prompt for u in used),
-            "cached": sum(u.cached for u in used),
-            "completion": sum(u.completion for u in used),
-        }
 
 
 def run(client: Client, cases: Sequence[PathCase], way: Way) -> PathRun:

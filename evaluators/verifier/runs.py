@@ -4,25 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluators.asking import ask_all, spent
+from evaluators.asking import Reply, ask_all, spent, tokens
 from evaluators.verifier.quality import FAILED, UNPARSED, Judged, Quality, quality
 from evaluators.verifier.step_set import Prefix, StepCase, walks
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.records import Usage
 from safe_stepwise.taxonomy import CORRECT, Category
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of one request: an outcome, the raw text, why there is no label, the tokens."""
-
-    said: str
-    text: str = ""
-    reason: str = ""
-    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +42,8 @@ class VerifierRun:
         return quality(self.judged(cases), walks(cases, said), seed=seed)
 
     def tokens(self) -> dict[str, Any]:
-        """Tokens of all its requests; ``cached_share`` is the part of the prompts that a prefix
-        cache held, None where the engine does not count."""
-        used = [] if self.is_constant else [reply.usage for reply in self.replies.values()]
-        prompt, cached = sum(u.prompt for u in used), sum(u.cached for u in used)
-        return {
-            "requests": len(used),
-            "prompt": prompt,
-            "cached": cached,
-            "cached_share": cached / prompt if prompt else None,
-            "completion": sum(u.completion for u in used),
-        }
+        """Tokens of all its requests, as `asking.tokens`."""
+        return tokens([] if self.is_constant else self.replies.values())
 
 
 def ask(

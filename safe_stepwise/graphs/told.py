@@ -6,19 +6,23 @@ against the direction of its relation; what is no order is a hop that starts fro
 found (the coherence error of arXiv 2402.11199, section 3.1).
 """
 
+import re
 from collections.abc import Sequence
 
 from safe_stepwise.language.text import normal_name, words_of
 from safe_stepwise.records import Triple
 
+_ARTICLE = re.compile(r"^an? (?=\w)")
+
 
 def end_key(name: str) -> str:
     """The form under which an end of a triple is known; never empty for a name that is not.
 
-    >>> end_key("The Silent Ford (film)"), end_key("$")
-    ('silent ford', '$')
+    >>> end_key("The Silent Ford (film)"), end_key("a ford"), end_key("$")
+    ('silent ford', 'ford', '$')
     """
-    return normal_name(name) or name.strip().casefold()
+    key = normal_name(name)
+    return _ARTICLE.sub("", key) or name.strip().casefold()
 
 
 def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
@@ -32,16 +36,22 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
     >>> sorted(starts_of("In which country was Ana Vorr born?", [oru, kelvia]))
     ['ana vorr']
     """
-    asked = f" {words_of(question)} "
-    known = {end_key(end) for t in path for end in (t.head, t.tail)}
-    starts = {end for end in known if f" {end} " in asked}
+    starts = set(named_in(question, path))
     found = set(starts)
     for triple in path:
-        ends = {end_key(triple.head), end_key(triple.tail)}
-        if not ends & found:
+        keys = {end_key(triple.head), end_key(triple.tail)}
+        if not keys & found:
             starts.add(end_key(triple.head))
-        found |= ends
+        found |= keys
     return frozenset(starts)
+
+
+def named_in(question: str, path: Sequence[Triple]) -> frozenset[str]:
+    """The ends of a path that the question names, as `end_key`."""
+    asked = f" {words_of(question)} "
+    ends = {end for triple in path for end in (triple.head, triple.tail)}
+    forms = ((end, form) for end in ends for form in (end_key(end), words_of(end)))
+    return frozenset(end_key(end) for end, form in forms if form and f" {form} " in asked)
 
 
 def first_lost(path: Sequence[Triple], starts: frozenset[str]) -> int | None:

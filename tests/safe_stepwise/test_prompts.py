@@ -120,6 +120,8 @@ LIMITS = {
     **dict.fromkeys(("direct", "react", "revise", "summarize"), 1024),
     **dict.fromkeys(("decompose", "search", "terminate"), 512),
     "judge": 512,
+    "judge_path": 512,
+    "reason_path": 1024,
 }
 
 
@@ -146,6 +148,8 @@ WITH_EXAMPLES = [
     "verification/extract",
     "verification/path",
     "steps/inject",
+    "paths/zero_shot",
+    "paths/zero_shot_reasoning",
 ]
 
 
