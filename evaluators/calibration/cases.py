@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evaluators.calibration.pool import Pool
-from evaluators.calibration.sources import Source, hops_of
+from evaluators.calibration.sources import Source, hops_of, plainly
 from evaluators.calibration.tables import KINDS, WRONG, Kind, Setting
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
 from safe_stepwise.checking.phrases import choice_for
@@ -96,6 +96,24 @@ def _in_paths(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple[Se
             told = Chain(steps, answer)
             fact = hops[place][0]
             yield Case(source, "in its path", kind, source.grounds, told, fact, said)
+
+
+def against_others(sources: Sequence[Source]) -> tuple[Case, ...]:
+    """Each annotator's derivation as a chain where only those of the others are gold.
+
+    Only of questions that people derived an answer to; their paths are alternatives.
+    """
+    found = []
+    for source in sources:
+        paths = source.grounds.paths
+        for number, path in enumerate(paths if source.wording is plainly else ()):
+            others = paths[:number] + paths[number + 1 :]
+            grounds = replace(source.grounds, paths=others)
+            answer = source.grounds.answers[0] if source.grounds.answers else ""
+            told = Chain(tuple(source.say([fact]) for fact in path), answer)
+            if others:
+                found.append(Case(source, "in its path", "true", grounds, told, path[0], path[0]))
+    return tuple(found)
 
 
 def _with_error(

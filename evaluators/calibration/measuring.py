@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from evaluators.calibration.cases import Case, cases_of
+from evaluators.calibration.cases import Case, against_others, cases_of
 from evaluators.calibration.passing import judged, tables_of
 from evaluators.calibration.pool import Pool
 from evaluators.calibration.sources import Source
 from evaluators.calibration.tables import Judge, Measured, Table, Threshold
 from evaluators.calibration.thresholds import threshold_of
+from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.records import Triple
 
 Bar = Callable[[Iterable[Case], str, int], Iterable[Case]]
@@ -29,11 +30,15 @@ def measure(
     tables: list[Table] = []
     reported: list[Table] = []
     thresholds: list[Threshold] = []
+    others, of_others = against_others(sources), dict[str, float]()
     for judge in judges:
         cases = bar(made.cases, f"{benchmark}: {judge.name}", len(made.cases))
         found = list(judged(judge, cases))
         tables += tables_of(judge, found)
         reported += tables_of(judge, [one for one in found if one.case.source.is_reported])
+        if others:
+            passed = [one.passes(SIGMA) for one in judged(judge, others)]
+            of_others[judge.name] = round(sum(passed) / len(passed), 4)
         if judge.rule == "paper" and (threshold := threshold_of(judge, found)):
             thresholds.append(threshold)
     return Measured(
@@ -44,4 +49,5 @@ def measure(
         tuple(tables),
         tuple(reported),
         tuple(thresholds),
+        of_others,
     )

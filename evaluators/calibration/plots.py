@@ -30,11 +30,10 @@ def curve_figure(measured: Sequence[Measured]) -> bytes:
 def _panel(axes: Any, one: Measured) -> None:
     for color, threshold in zip(_COLORS, one.thresholds, strict=False):
         curve = [100 * value for value in threshold.curve]
-        axes.plot(SIGMAS, curve, color=color, label=threshold.judge, linewidth=1.2)
+        label = f"{threshold.judge}: {threshold.chosen:.2f} chosen"
+        axes.plot(SIGMAS, curve, color=color, label=label, linewidth=1.2)
         best = 100 * threshold.curve[SIGMAS.index(threshold.chosen)]
         axes.plot([threshold.chosen], [best], marker="o", color=color)
-        where = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7, "color": color}
-        axes.annotate(f"{threshold.chosen:.2f}", (threshold.chosen, best), **where)
     house = next((t.balanced for t in one.tables if t.judge == "house"), None)
     if house is not None:
         axes.axhline(100 * house, color="#777777", linestyle=":", linewidth=1, label="house")
@@ -44,4 +43,4 @@ def _panel(axes: Any, one: Measured) -> None:
     axes.set_xlabel("threshold σ")
     axes.set_ylabel("balanced accuracy, %")
     axes.set_title(f"{one.benchmark}: true and false statements told apart", fontsize=9)
-    axes.legend(frameon=False, fontsize=7, loc="lower left")
+    axes.legend(frameon=False, fontsize=7, loc="center left")

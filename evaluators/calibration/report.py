@@ -56,7 +56,7 @@ def page(measured: Sequence[Measured], distances: Sequence[Distance], seed: int)
         for setting in SETTINGS:
             rows = [_row(table) for table in one.tables if table.setting == setting]
             parts += [_SAID[setting], markdown([_header(one, setting), *rows])]
-        parts += _repairs(one) + _thresholds(one)
+        parts += [*_others(one), *_repairs(one), *_thresholds(one)]
     if any(one.thresholds for one in measured):
         parts.append(f"![balanced accuracy by threshold]({CURVE})")
     if distances:
@@ -97,6 +97,17 @@ def _row(table: Table) -> tuple[str, ...]:
 
 def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3f}"
+
+
+def _others(one: Measured) -> list[str]:
+    """How people's derivations do where only other people's are gold."""
+    if not one.others:
+        return []
+    told = "; ".join(f"{judge} {share:.3f}" for judge, share in one.others.items())
+    said = (
+        "An annotator's derivation told whole, those of the others being gold: faithful"
+    )
+    return [escaped(f"{said} by {told}.")]
 
 
 def _repairs(one: Measured) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from evaluators.comparison.significance import Estimate
@@ -120,6 +120,8 @@ class Measured:
     tables: tuple[Table, ...]
     reported: tuple[Table, ...]
     thresholds: tuple[Threshold, ...]
+    others: Mapping[str, float] = field(default_factory=dict)
+    """By judge, the share of people's derivations that is faithful to the other annotators'."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -128,5 +130,6 @@ class Measured:
             "not_made": {f"{s}: {kind}": n for (s, kind), n in sorted(self.not_made.items())},
             "tables": [table.as_json() for table in self.tables],
             "reported_half": [table.as_json() for table in self.reported],
+            "faithful_to_other_annotators": dict(sorted(self.others.items())),
             "thresholds": [threshold.as_json() for threshold in self.thresholds],
         }

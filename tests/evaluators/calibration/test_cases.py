@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.calibration.cases import Case, cases_of
+from evaluators.calibration.cases import Case, against_others, cases_of
 from evaluators.calibration.pool import Pool, alike, form_of, means
 from evaluators.calibration.sources import Source, of_films, of_question, plainly
 from evaluators.calibration.tables import KINDS, WRONG
@@ -119,3 +119,17 @@ def test_any_names_have_a_form_and_may_mean_each_other(one: str, other: str) -> 
     assert form_of(one) in {"day", "month", "year", "number", "country", "people", "name", "words"}
     assert means(one, other) == means(other, one)
     assert alike(one, other) == alike(other, one)
+
+
+def test_a_derivation_is_held_against_those_of_others() -> None:
+    asked = Question("q", "hotpotqa", "train", "Where?", "Oru")
+    people = [
+        [("Oru", 0, ("Oru", "lies on", river))] for river in ("the Vel", "a river", "the Marn")
+    ]
+    source = of_question(asked, derivations=people)
+    assert source is not None
+    for case in against_others([source, *FILMS]):
+        assert case.chain.steps == (f"Oru lies on {case.fact.tail}.",)
+        assert [case.fact] not in [list(path) for path in case.grounds.paths]
+        assert len(case.grounds.paths) == 2
+    assert len(against_others([source, *FILMS])) == 3
