@@ -19,7 +19,8 @@ from safe_stepwise.checking.faithfulness.chains import (
     StepVerdict,
 )
 from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
-from safe_stepwise.checking.faithfulness.stating import Said, Stand, said_by, stand
+from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
+from safe_stepwise.checking.faithfulness.stating import stand
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import normalize_answer
@@ -111,7 +112,7 @@ def aliases_of(grounds: Grounds, asked: Sequence[str]) -> dict[str, str]:
 def _likeness(one: str, other: str) -> float:
     """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
     shared = set(normal_name(one).split()) & set(normal_name(other).split())
-    return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)  # noqa: PLR2004
+    return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)
 
 
 def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:

@@ -1,0 +1,139 @@
+"""Whether a step states a triple whose relation is in words of its own, or a question."""
+
+from collections.abc import Sequence
+
+from safe_stepwise.checking.faithfulness.joining import direction, governing
+from safe_stepwise.checking.faithfulness.said import (
+    STOP_WORDS,
+    Said,
+    Stand,
+    named,
+    overlaps,
+    said_by,
+    stand_ins,
+    verbatim,
+)
+from safe_stepwise.checking.statements import is_free
+from safe_stepwise.checking.step_reading import content_words, coverage
+from safe_stepwise.language.reading import Span, clean
+from safe_stepwise.language.senses import sense_cues
+from safe_stepwise.language.text import dates_in
+from safe_stepwise.records import Triple
+
+_LONG = 5
+_MOST = 0.65
+"""Share of a long tail's content words that a step has to have."""
+_LEAST = 1 / 3
+"""Share of a free relation's content words that say it of what was told before."""
+_HALF = 0.5
+"""Share of a free relation's content words that say it."""
+
+
+def stand_of_free(
+    said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]
+) -> Stand:
+    """The same for a relation in words of its own, or a question."""
+    asks = clean(triple.relation)
+    tails = tuple(span for span in tails if said.clean[slice(*span)] not in asks)
+    words = content_words(triple.relation) - content_words(triple.head)
+    words -= content_words(triple.tail)
+    has_head = bool(heads or named(said, triple.head)) or _covers(said, triple.head)
+    if not has_head and triple.head in said.focus:
+        has_head = bool(stand_ins(said, tails))
+    if not has_head and "…" not in triple.relation:
+        # What a question asks about stands in it; its head is but the page that answers it.
+        asked_about = said_by(triple.relation).reading.values
+        has_head = any(said.named(name) for name in asked_about if clean(name) not in STOP_WORDS)
+    has_tail = bool(tails) or _covers(said, triple.tail)
+    if not has_tail:
+        return "no"
+    share = coverage(words, said.reading.claim)
+    if not has_head:
+        enough = _LEAST if triple.head in said.focus else _MOST
+        about_another = _names_strangers(said, asks, tails)
+        return "states" if words and share >= enough and not about_another else "no"
+    if by_name := verbatim(said, triple.relation, heads, tails):
+        return by_name
+    if not words or share >= _HALF:
+        return "reversed" if _turned(said, triple, heads, tails) else "states"
+    return _by_sense(said, triple, heads, tails)
+
+
+def _names_strangers(said: Said, asks: str, tails: Sequence[Span]) -> bool:
+    """Whether a step names somebody of whom neither the question nor an earlier step speaks."""
+    return any(
+        " " in value and said.clean[slice(*span)] not in asks
+        and value not in said.familiar
+        and not dates_in(said.clean[slice(*span)])
+        and not any(overlaps(span, tail) for tail in tails)
+        for span, value in said.values
+    )  # fmt: skip
+
+
+def _by_sense(
+    said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]
+) -> Stand:
+    """The same where a step has other words than a free relation: by what both mean.
+
+    Words of which no sense is known are no other relation: such a step states the triple.
+    """
+    asked = sense_cues(clean(triple.relation))
+    cues = [
+        cue
+        for head in heads for tail in tails
+        if head[1] <= tail[0] or tail[1] <= head[0]
+        for cue in governing(said, min(head, tail), max(head, tail))
+    ] or list(said.cues)  # fmt: skip
+    if shared := {cue.sense for cue in asked} & {cue.sense for cue in cues}:
+        return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
+    by_name = bool(heads or said.pronouns)
+    known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
+    if known and told and heads and tails:
+        return "relation"
+    return "states" if by_name and tails else "near"
+
+
+def _turns(
+    said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]
+) -> bool:
+    """Whether a step joins the ends by a sense of a free relation the other way round."""
+    if is_free(triple):
+        return False
+    gold = said_by(f"{triple.head} {triple.relation} {triple.tail}.")
+    ours, theirs = (
+        {
+            direction(of, cue, head, tail)
+            for cue in of.cues if cue.sense in senses
+            for head in ones for tail in others
+        }
+        for of, ones, others in (
+            (gold, gold.named(triple.head), gold.named(triple.tail)), (said, heads, tails)
+        )
+    )  # fmt: skip
+    return len(ours) == len(theirs) == 1 and next(iter(ours)) * next(iter(theirs)) == -1
+
+
+def _covers(said: Said, name: str) -> bool:
+    """Whether a step has most of the words of a phrase, which is no name."""
+    words = content_words(name)
+    if not words:
+        return clean(name) in said.clean
+    if len(words) == 1 or (len(name.split()) < _LONG and name[:1].isupper()):
+        return False
+    return coverage(words, said.reading.claim) >= _MOST
+
+
+def _turned(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> bool:
+    """Whether a step has a free relation's very words between its ends, exchanged."""
+    relation = f" {clean(triple.relation)} "
+    cues = sense_cues(relation)
+    if not relation.strip() or any(cue.form == "both" for cue in cues):
+        return False
+
+    def between(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+        return any(
+            said.clean[a[1] : b[0]].startswith(relation) or said.clean[a[1] : b[0]] == relation
+            for a in ones for b in others if a[1] < b[0]
+        )  # fmt: skip
+
+    return between(tails, heads) and not between(heads, tails)

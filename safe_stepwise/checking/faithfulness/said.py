@@ -1,0 +1,265 @@
+"""A step as it is read: its words, whom it names, and whom its pronouns may mean."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from safe_stepwise.checking.step_reading import Reading, read_step
+from safe_stepwise.language.mentions import mentions, word_spans
+from safe_stepwise.language.reading import Span, clean
+from safe_stepwise.language.relations import is_nation, nation_pattern
+from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
+from safe_stepwise.language.text import as_date, dates_in, normal_name
+from safe_stepwise.language.vocabulary import word_list
+
+Stand = Literal["states", "reversed", "relation", "near", "no"]
+"""What a step does with a triple: states it; exchanges its ends; joins them by another relation
+(``relation``) or by none that is known (``near``); does not speak of both."""
+
+_EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
+_LONGEST_PRONOUN = 5
+STOP_WORDS = word_list("stop_words")
+PERSONS = "|".join(sorted(word_list("sort_person")))
+THINGS = "|".join(
+    word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name))
+)
+SORTS = f"{PERSONS}|{THINGS}"
+_PRONOUN = re.compile(
+    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them|both"
+    rf"|the (?:latter|former)|(?:the|this|that|said|same) (?:\w+ )?"
+    rf"(?:{SORTS}|man|woman|person|work|place|father|mother"
+    r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
+)
+_CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
+_COMMON_NOUNS = word_list("common_nouns")
+_OPENERS = (
+    word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
+)
+_STEM = 5
+
+
+@dataclass(frozen=True)
+class Said:
+    """A step as it is read: its words, and whom its pronouns and short names may mean."""
+
+    reading: Reading
+    focus: tuple[str, ...] = ()
+    familiar: tuple[str, ...] = ()
+    """Names told before, whose last word alone may stand for them."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Names of the facts that mean what another name there means."""
+    known: tuple[str, ...] = ()
+    """Names that the question's facts and passages have, so that a step's values are whole."""
+
+    @cached_property
+    def clean(self) -> str:
+        """The step in cleaned text."""
+        return self.reading.text.clean.replace("_", " ")
+
+    @cached_property
+    def capitals(self) -> frozenset[str]:
+        """Its capitalised words, cleaned."""
+        return frozenset(
+            word for part in self.reading.claim.split() if part[:1].isupper() or part[1:2].isupper()
+            for word in clean(part).split()
+        )  # fmt: skip
+
+    @cached_property
+    def pronouns(self) -> tuple[Span, ...]:
+        """Where it speaks of something without its name: in no title, and beside no name."""
+        found = []
+        for match in _PRONOUN.finditer(self.clean):
+            span = (match.start() + match[0].startswith(" "), match.end())
+            rest = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
+            beside = any(a - 1 <= rest < b for (a, b), _ in self.values)
+            if beside and span[1] - span[0] > _LONGEST_PRONOUN:
+                continue  # "the film Dune Rain"
+            if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
+                continue  # "It was Ana who …"
+            if not any(overlaps(span, value) for value, _ in self.values):
+                found.append(span)
+        return tuple(found)
+
+    @cached_property
+    def cues(self) -> tuple[SenseCue, ...]:
+        """Its wordings of a sense, those of names left out."""
+        return sense_cues(self.clean, tuple(span for span, _ in self._known_names))
+
+    @cached_property
+    def _known_names(self) -> list[tuple[Span, str]]:
+        whole = [
+            (span, name) for name in self.known if not as_date(name)
+            for span in named(self, name)
+        ]  # fmt: skip
+        return [
+            (span, name) for span, name in whole
+            if not any(holds(other, span) for other, _ in whole)
+        ]  # fmt: skip
+
+    @cached_property
+    def values(self) -> tuple[tuple[Span, str], ...]:
+        """Names, dates and numbers with their spans; a part of a known name is that name."""
+        whole = self._known_names
+        parts = [
+            (span, value) for value in self.reading.values
+            for span in word_spans(self.clean, clean(value), 0, len(self.clean))
+        ]  # fmt: skip
+        parts = [
+            (span, value) for span, value in parts
+            if not any(overlaps(span, other) for other, _ in whole)
+            and not (sense_cues(clean(value)) and self.reading.opens_with(value))
+        ]  # fmt: skip
+        return tuple(sorted([*whole, *parts]))
+
+    def named(self, name: str) -> tuple[Span, ...]:
+        """Where a name, date, nation or number stands; pronouns left out."""
+        spans = set(named(self, name))
+        if name in self.aliases:
+            spans |= set(named(self, self.aliases[name]))
+        return tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
+
+    def _is_anothers(self, span: Span, name: str) -> bool:
+        """Whether a span is a part of another known name, or all of it and a part of this one."""
+        if not name[:1].isupper():
+            return False
+        words, own = normal_name(self.clean[slice(*span)]), normal_name(name)
+        return any(
+            (holds(other, span) and known[:1].isupper() and not _goes_on(known, name))
+            or (words != own and words == normal_name(known) and other == span
+                and known not in (name, self.aliases.get(name)))
+            for other, known in self._known_names
+        )  # fmt: skip
+
+
+# "Ana Vorr (3 May 1901 – 4 March 1970)"
+_LIFE = re.compile(r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^()–—-]{0,40}\d{3,4})\)")
+
+
+def said_by(
+    text: str,
+    focus: Sequence[str] = (),
+    familiar: Sequence[str] = (),
+    known: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+) -> Said:
+    """A step's text (without number and kind), taken apart.
+
+    >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
+    ((27, 35),)
+    """
+    plain = _LIFE.sub(r"(born \1, died \2)", text.replace("_", " "))
+    return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+
+
+def _goes_on(longer: str, name: str) -> bool:
+    """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
+    bare, _, rest = longer.partition(",")
+    own, _, ours = name.partition(",")
+    return normal_name(bare) == normal_name(own) and not (rest and ours and rest != ours)
+
+
+def named(said: Said, name: str) -> tuple[Span, ...]:
+    text = said.clean
+    if date := as_date(name):
+        return tuple(
+            (found.start, found.end) for found in dates_in(text)
+            if found.year and found.agrees(date)
+        )  # fmt: skip
+    spans = [span for span in mentions(said.reading.text, name) if _is_whole(said, name, *span)]
+    bare = clean(name)
+    if not spans:
+        spans = list(word_spans(text, bare, 0, len(text)))
+    if not spans and is_nation(bare):
+        spans = [found.span() for found in nation_pattern(bare).finditer(text)]
+    if not spans and name.islower() and " " not in name and len(name) > _STEM:
+        stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
+        spans = [found.span() for found in stem.finditer(text)]
+    if not spans and name in said.familiar:
+        spans = list(_by_a_part(said, name))
+    return tuple(sorted(set(spans)))
+
+
+def _is_whole(said: Said, name: str, start: int, end: int) -> bool:
+    """Whether a span is the name with no more than middle names: no words of other names."""
+    own = set(clean(name).split()) | set(normal_name(name).split())
+    words = said.clean[start:end].split()
+    others = [word for word in words if word not in own and word not in "(),"]
+    if _EPITHETS & {*others, *(own - {*words} if len(words) > 1 else ())}:
+        return False  # "Ors II Velt" is not Ors III
+    return len(others) <= 2 and all(word in said.capitals for word in others)
+
+
+def _by_a_part(said: Said, name: str) -> Iterator[Span]:
+    """Spans of a familiar name's last or first word, where no other name goes on from it."""
+    words = normal_name(name).split()
+    parts = {words[-1], words[0]} if len(words) > 1 else set()
+    for part in parts:
+        if len(part) < 4 or part in STOP_WORDS or part in _COMMON_NOUNS:
+            continue
+        for start, end in word_spans(said.clean, part, 0, len(said.clean)):
+            before = [w for w in said.clean[:start].split()[-1:] if w not in _OPENERS]
+            after = said.clean[end:].split()[:1]
+            beside = [
+                w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)
+            ]
+            if not any(len(w) > 1 and not sense_cues(w) for w in beside):
+                yield start, end
+
+
+def verbatim(
+    said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]
+) -> Stand | None:
+    """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
+    name, text = clean(relation.replace("_", " ")), said.clean
+
+    def is_said(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+        return any(
+            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]])
+             and text[: a[0]].endswith(f"{name} of "))
+            or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
+            for a in ones for b in others
+        )  # fmt: skip
+
+    if is_said(heads, tails):
+        return "states"
+    return "reversed" if is_said(tails, heads) else None
+
+
+_OF_A_PERSON = re.compile(
+    rf"(?:he|she|him|his|her|hers)$|.* (?:{PERSONS}|man|woman|person|father|mother|husband|wife"
+    r"|spouse)$"
+)
+_OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
+
+
+def _pronouns(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
+    """Pronouns that may stand for the head of a relation, a person or none."""
+    if meaning is None:
+        return said.pronouns
+    barred = _OF_A_THING if meaning.of_person else _OF_A_PERSON
+    return tuple(span for span in said.pronouns if not barred.match(said.clean[slice(*span)]))
+
+
+def stand_ins(
+    said: Said, tails: Sequence[Span], meaning: Meaning | None = None
+) -> tuple[Span, ...]:
+    """Pronouns; where a step has none and names nothing else, the place before all it says."""
+    if said.pronouns:
+        return _pronouns(said, meaning)
+    others = [span for span, _ in said.values if not any(overlaps(span, t) for t in tails)]
+    opens = said.clean.split()[:1]
+    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
+    starts = any(a <= 1 for a, _ in tails)
+    others = [s for s in others if not dates_in(said.clean[s[0] : s[1]])]
+    return ((0, 0),) if not others and (plain or starts) else ()
+
+
+def overlaps(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def holds(longer: Span, span: Span) -> bool:
+    within = longer[0] <= span[0] and span[1] <= longer[1]
+    return within and longer[1] - longer[0] > span[1] - span[0]
