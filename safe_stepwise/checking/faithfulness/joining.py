@@ -69,7 +69,7 @@ def governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     return (
         _between(said, cues, first, second)
         or _before(said, cues, first, second, low)
-        or _behind(said, cues, second, high)
+        or _behind(said, cues, first, second, high)
     )
 
 
@@ -110,16 +110,20 @@ def _before(
     return []
 
 
-def _behind(said: Said, cues: Sequence[SenseCue], second: Span, high: int) -> list[SenseCue]:
+def _behind(
+    said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int
+) -> list[SenseCue]:
     """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
+    relative = said.clean[first[1] : second[0]].strip(" ,") in _RELATIVES
     near = [
         cue for cue in cues
         if cue.start >= second[1] and not _names_between(said, second[1], cue.start)
-        and not _is_taken(said, cue, (high, high))
+        and (relative or not _is_taken(said, cue, (high, high)))
     ]  # fmt: skip
     return [cue for cue in near if cue.start == near[0].start]
 
 
+_RELATIVES = frozenset(("which", "that", "whom", "where", "when"))
 _ELLIPSIS = re.compile(r" (?:(?:was|is) )?(?:by|in|on|from|at) (?:the )?")
 _WEAK = re.compile(r"(?:is|was|are|were|be|both) (?:both )?(?:in|from)$")
 LED = frozenset((" of ", " of the ", " of the film ", " for "))

@@ -33,7 +33,7 @@ def same(one: str, other: str) -> bool:
     )
 
 
-_TOLD_BY_KIND = frozenset(("nation", "text", "date", "place"))
+_TOLD_BY_KIND = frozenset(("nation", "text", "place"))
 """Values of which one alone beside a head, in words of no other sense, says what is asked."""
 _PARAPHRASED = 0.75
 """Share of a step's content words that a sentence has which says the same."""

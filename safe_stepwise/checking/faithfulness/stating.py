@@ -130,6 +130,7 @@ def _sign(cue: SenseCue, meaning: Meaning) -> int:
     return 1 if cue.sense in meaning.says else -1
 
 
+_OWNED = (" of ", " of the ", " of the film ", " for ")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = frozenset(
@@ -148,7 +149,9 @@ def _is_copula(words: str) -> bool:
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        led = any(said.clean[cue.end : head[0]] in LED for cue in cues if cue.end <= head[0])
+        led = any(
+            cue.end <= head[0] and said.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues
+        )
         has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
         if has and not _NATIONALITY.match(said.clean[tail[1] :]):
             return False
