@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 from builders.benchmarks import BENCHMARKS
 from evaluators.comparison import published, report
@@ -18,6 +19,7 @@ from evaluators.prompting import predictions
 from evaluators.run.command import carry_out
 from evaluators.run.options import SHOWN, Options
 from evaluators.run.truth import TRUTH
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.corpus import Corpus
@@ -83,7 +85,7 @@ def evaluated(options: Options) -> str:
         return carry_out(
             replace(plan, scoring=scoring, derivations=people),
             lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
-            faithfulness.as_it_ends,
+            partial(faithfulness.as_it_ends, judge_chain),
             warn,
         )
 

@@ -6,6 +6,7 @@ python -m scripts.join_results build/full=verified build/noise="with noise" --ou
 from collections.abc import Sequence
 
 from evaluators.joining.command import join
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from scripts.cli import FOLDER, NAMES, SEED, add_published, command, run, warn
 
 
@@ -20,8 +21,8 @@ def main(arguments: Sequence[str]) -> None:
     add_published(parser)
     add("--seed", **SEED, help="of the bootstrap and the sign flips (default 0)")
     given = parser.parse_args(arguments)
-    joined = join(given.folders, given.output, warn, given.reference, given.published, given.seed)
-    print(joined)
+    named = given.reference, given.published, given.seed
+    print(join(given.folders, given.output, warn, *named, judge_chain=judge_chain))
 
 
 if __name__ == "__main__":

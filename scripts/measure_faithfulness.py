@@ -12,6 +12,7 @@ from builders.work.workers import in_order
 from evaluators.faithfulness.command import FAITHFULNESS, Plan, Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES, Options
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
 from scripts.cli import COUNT, FILE, FOLDER, Parser, command, cores, run, share
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
         partial(in_order, workers=given.workers, own_processes=True),
     )
     source = partial(_source, given.questions) if given.questions else None
-    print(measure_folder(given.results, plan, source))
+    print(measure_folder(judge_chain, given.results, plan, source))
 
 
 def _source(questions: str, settings: Mapping[str, Any]) -> Source:

@@ -13,7 +13,7 @@ from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
-from evaluators.faithfulness.measuring import Spread, measure, one_by_one
+from evaluators.faithfulness.measuring import JudgeChain, Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
 from evaluators.faithfulness.summary import systems
 from evaluators.outcomes import (
@@ -65,15 +65,18 @@ _PLAN = Plan()
 # ------------------------------------------------------------------------------- while evaluating
 
 
-def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+def as_it_ends(
+    judge: JudgeChain, asked: Sequence[Asked], folder: Path, report: Path
+) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
-    found = told(asked, folder, report)
+    found = told(judge, asked, folder, report)
     if found is None:
         return {}, ""
     return {KEY: found}, f"were right answers earned?\n{tables.said_of(found)}"
 
 
 def told(
+    judge: JudgeChain,
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
@@ -92,7 +95,7 @@ def told(
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    lines = measure(asked, plan.options, plan.knowledge, plan.spread)
+    lines = measure(judge, asked, plan.options, plan.knowledge, plan.spread)
     found = _content(asked, lines, plan, source)
     at = places(lines)
     rows = (row_of(line, at[line.system, line.taken]) for line in lines)
@@ -143,6 +146,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def measure_folder(
+    judge: JudgeChain,
     folder: Path,
     plan: Plan,
     read_source: Callable[[Mapping[str, Any]], Source] | None = None,
@@ -163,7 +167,7 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = told(asked, folder, report, plan, source, record)
+        found = told(judge, asked, folder, report, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip

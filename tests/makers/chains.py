@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from evaluators.faithfulness import measuring
 from evaluators.outcomes import Outcome
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.records import Attempt, Feedback, Question, Step, Trajectory
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import format_step
@@ -16,6 +19,8 @@ SECOND = "According to Passage 2, Ors Velt was born in Oru."
 BESIDE = "According to Passage 3, Low Tide was shot in Kel."
 """True, and of no use."""
 CORRECT = Feedback("Correct", "It is so.", "Go on.")
+
+measure = partial(measuring.measure, judge_chain)
 
 Asked = tuple[Outcome, Question]
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from evaluators.faithfulness.knowledge import MANY, read_knowledge
 from evaluators.faithfulness.lines import Options
-from evaluators.faithfulness.measuring import measure
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
-from tests.makers.chains import BESIDE, FIRST, SECOND, told
+from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 
 LINES = "Dune Rain|starred_actors|Ana Vorr\nThe Low Tide|directed_by|Kem Dall\n\nAna|knows|Kem\n"
 

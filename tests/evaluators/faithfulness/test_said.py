@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.faithfulness.measuring import measure
 from evaluators.faithfulness.said import LONGEST, abstains, response_of, sentences
 from evaluators.faithfulness.summary import systems
-from tests.makers.chains import BESIDE, FIRST, SECOND, told
+from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
 
 GOOD = "1. Dune Rain was directed by Ors Velt.\n2. Ors Velt was born in Oru.\nSo the answer is Oru."
