@@ -35,7 +35,7 @@ def _saved(
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
-    plain = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise", "svg.fonttype": "path"}
+    plain: Any = {"text.parse_math": False, "svg.hashsalt": "safe-stepwise", "svg.fonttype": "path"}
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **plain}):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
