@@ -8,6 +8,7 @@ from safe_stepwise.checking.faithfulness.said import (
     Said,
     Stand,
     named,
+    overlaps,
     said_by,
     stand_ins,
     verbatim,
@@ -16,11 +17,14 @@ from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words, coverage
 from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.senses import sense_cues
+from safe_stepwise.language.text import dates_in
 from safe_stepwise.records import Triple
 
 _LONG = 5
-_MOST = 0.7
+_MOST = 0.65
 """Share of a long tail's content words that a step has to have."""
+_LEAST = 1 / 3
+"""Share of a free relation's content words that say it of what was told before."""
 _HALF = 0.5
 """Share of a free relation's content words that say it."""
 
@@ -45,12 +49,25 @@ def stand_of_free(
         return "no"
     share = coverage(words, said.reading.claim)
     if not has_head:
-        return "states" if words and share >= _MOST else "no"
+        enough = _LEAST if triple.head in said.focus else _MOST
+        about_another = _names_strangers(said, asks, tails)
+        return "states" if words and share >= enough and not about_another else "no"
     if by_name := verbatim(said, triple.relation, heads, tails):
         return by_name
     if not words or share >= _HALF:
         return "reversed" if _turned(said, triple, heads, tails) else "states"
     return _by_sense(said, triple, heads, tails)
+
+
+def _names_strangers(said: Said, asks: str, tails: Sequence[Span]) -> bool:
+    """Whether a step names somebody of whom neither the question nor an earlier step speaks."""
+    return any(
+        " " in value and said.clean[slice(*span)] not in asks
+        and value not in said.familiar
+        and not dates_in(said.clean[slice(*span)])
+        and not any(overlaps(span, tail) for tail in tails)
+        for span, value in said.values
+    )  # fmt: skip
 
 
 def _by_sense(

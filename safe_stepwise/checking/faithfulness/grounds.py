@@ -4,6 +4,7 @@
 annotates none: give people's derivations (R4C), or paths of any graph, to `grounds_of_paths`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
@@ -11,9 +12,11 @@ from safe_stepwise.checking.faithfulness.chains import Grounds, Path
 from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_alike, is_same
 from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
 from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.graphs.knowledge_graph import entity_key
 from safe_stepwise.language.text import without_qualifier
 from safe_stepwise.records import Passage, Question, Triple
 
+_POSSESSIVE = re.compile(r"['’]s?(?!\w)")
 _MOST_ORDERS = 120
 """Orders of a path that are looked at: all of five branches of one fact, or of three of two."""
 
@@ -101,7 +104,8 @@ def _starts(
 
 def _names(question: str, name: str) -> bool:
     bare = without_qualifier(name)
-    return holds(question, bare) or holds(question, bare.partition(",")[0])
+    texts = dict.fromkeys((question, _POSSESSIVE.sub("", question)))
+    return any(holds(text, said) for text in texts for said in (bare, bare.partition(",")[0]))
 
 
 def _roots(path: Path) -> Iterator[str]:
@@ -123,12 +127,19 @@ def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
 
 def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:
     """The entities of a path that are one of the answers, else those that are like one."""
-    ends = ends_of(path)
-    found = (
+    ends, keys = ends_of(path), _keys(tuple(answers))
+    if found := tuple(end for end in ends if entity_key(end) in keys):
+        return found  # most often, and soon told where a graph has many answers
+    alikes = (
         tuple(end for end in ends if any(alike(end, answer) for answer in answers))
         for alike in (is_same, is_alike)
     )
-    return next(filter(None, found), ())
+    return next(filter(None, alikes), ())
+
+
+@lru_cache(maxsize=1024)
+def _keys(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(entity_key, names))
 
 
 def _leads(path: Path, answers: Sequence[str]) -> bool:

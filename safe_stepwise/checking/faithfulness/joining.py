@@ -69,7 +69,7 @@ def governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
     return (
         _between(said, cues, first, second)
         or _before(said, cues, first, second, low)
-        or _behind(said, cues, second, high)
+        or _behind(said, cues, first, second, high)
     )
 
 
@@ -110,16 +110,20 @@ def _before(
     return []
 
 
-def _behind(said: Said, cues: Sequence[SenseCue], second: Span, high: int) -> list[SenseCue]:
+def _behind(
+    said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int
+) -> list[SenseCue]:
     """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
+    relative = said.clean[first[1] : second[0]].strip(" ,") in _RELATIVES
     near = [
         cue for cue in cues
         if cue.start >= second[1] and not _names_between(said, second[1], cue.start)
-        and not _is_taken(said, cue, (high, high))
+        and (relative or not _is_taken(said, cue, (high, high)))
     ]  # fmt: skip
     return [cue for cue in near if cue.start == near[0].start]
 
 
+_RELATIVES = frozenset(("which", "that", "whom", "where", "when"))
 _ELLIPSIS = re.compile(r" (?:(?:was|is) )?(?:by|in|on|from|at) (?:the )?")
 _WEAK = re.compile(r"(?:is|was|are|were|be|both) (?:both )?(?:in|from)$")
 LED = frozenset((" of ", " of the ", " of the film ", " for "))
@@ -136,6 +140,7 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
         (a, b) for (a, b), _ in said.values
         if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
         and not overlaps((a, b), second)
+        and not (is_nation(said.clean[a:b]) and not is_nation(said.clean[slice(*second)]))
         and not leads_on(said.clean, b, second)
     ]  # fmt: skip
     if not taken or cue.form == "nouns":
@@ -147,9 +152,15 @@ def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
     if len(kinds) > 1:  # a date beside a place is what the same cue says
         return False
     rest = said.clean[b : second[0]]
+    if rest == " in " or (_ends(said.clean[:a]) == "by" and _ends(rest) in ("in", "at", "on")):
+        return False  # "at Vel in Oru", "killed by Ors in Oru"
     for x, y in sorted(taken[1:], reverse=True):
         rest = rest[: x - b] + rest[y - b :] if x >= b else rest
     return not all(len(w) == 1 or w in _LISTING for w in rest.split())
+
+
+def _ends(text: str) -> str:
+    return text.split()[-1] if text.split() else ""
 
 
 def leads_on(text: str, end: int, second: Span) -> bool:

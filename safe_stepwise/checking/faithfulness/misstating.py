@@ -33,6 +33,8 @@ def same(one: str, other: str) -> bool:
     )
 
 
+_TOLD_BY_KIND = frozenset(("nation", "text", "place"))
+"""Values of which one alone beside a head, in words of no other sense, says what is asked."""
 _PARAPHRASED = 0.75
 """Share of a step's content words that a sentence has which says the same."""
 
@@ -74,8 +76,12 @@ class Support:
             if _kind(value) == _kind(triple.tail)
             and not any(same(value, end) for end in (triple.head, triple.tail))
         ]  # fmt: skip
-        if others:  # whose words these are is not told
+        meaning = meaning_of(triple.relation)
+        kind = meaning.kind if meaning else ""
+        if others and kind != "text":  # whose words these are is not told
             return False
+        if kind in _TOLD_BY_KIND:
+            return True
         words = content_words(said.reading.claim) - content_words(names)
         return any(
             coverage(words, sentence) >= _PARAPHRASED
@@ -118,13 +124,11 @@ def misstated(
     if how == "reversed":
         turned = replace(triple, head=triple.tail, tail=triple.head)
         return "" if support.in_graph(turned) else "reversed"
-    if how == "relation" and not told:
-        return "" if _other_is_true(said, triple, support) else "relation"
-    if how == "relation":
-        return ""
+    if how == "relation" and not told and not _other_is_true(said, triple, support):
+        return "relation"
     if meaning_of(triple.relation) is None:
         return "factual" if not told and _answers_otherwise(said, triple, path) else ""
-    for claim in _claims(said, triple, how == "near"):
+    for claim in _claims(said, triple, how in ("near", "relation")):
         if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):
@@ -176,7 +180,7 @@ def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
     if not any(cue.sense in kinds for cue in said.cues):
         return
     if has_head and (near or not has_tail):
-        for value in _values(said, triple.tail, triple.head):
+        for value in _values(said, triple.tail, triple.head, meaning.kind if meaning else ""):
             claim = replace(triple, tail=value)
             if stand(said, claim) == "states":
                 yield claim
@@ -189,9 +193,11 @@ def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
                 yield claim
 
 
-def _values(said: Said, instead_of: str, beside: str) -> Iterator[str]:
+def _values(said: Said, instead_of: str, beside: str, kind: str = "") -> Iterator[str]:
     """Values of a step that are of the kind of an end, and neither of the ends."""
     for value in dict.fromkeys(value for _, value in said.values):
+        if kind == "nation" and not is_nation(clean(value)):
+            continue
         if is_nation(clean(value)) != is_nation(clean(instead_of)):
             continue
         if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):

@@ -44,7 +44,7 @@ from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
 
 SIGMA = 0.7
-"""The paper's threshold σ (3.2.2 and FAITHFULNESS's calibration)."""
+"""The paper's threshold σ (3.2.2)."""
 _LONGEST = 200
 """Letters of a name that are looked for, more than a benchmark's have: time grows with them."""
 _TOP = 10

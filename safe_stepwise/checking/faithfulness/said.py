@@ -33,7 +33,10 @@ _PRONOUN = re.compile(
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
-_OPENERS = word_list("openers") | word_list("step_openers")
+_COMMON_NOUNS = word_list("common_nouns")
+_OPENERS = (
+    word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
+)
 _STEM = 5
 
 
@@ -193,12 +196,14 @@ def _by_a_part(said: Said, name: str) -> Iterator[Span]:
     words = normal_name(name).split()
     parts = {words[-1], words[0]} if len(words) > 1 else set()
     for part in parts:
-        if len(part) < 4 or part in STOP_WORDS:
+        if len(part) < 4 or part in STOP_WORDS or part in _COMMON_NOUNS:
             continue
         for start, end in word_spans(said.clean, part, 0, len(said.clean)):
-            before = said.clean[:start].split()[-1:]
+            before = [w for w in said.clean[:start].split()[-1:] if w not in _OPENERS]
             after = said.clean[end:].split()[:1]
-            beside = [w for w in (*before, *after) if w in said.capitals and w not in words]
+            beside = [
+                w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)
+            ]
             if not any(len(w) > 1 and not sense_cues(w) for w in beside):
                 yield start, end
 

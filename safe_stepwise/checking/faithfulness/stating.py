@@ -82,11 +82,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     ):
         return "states"
     if meaning.kind == "date":
-        cues = [
-            cue for cue in cues
-            if cue.sense in _OF_DATES or said.clean[cue.end : head[0]] in LED
-            or (cue.end + 1 == tail[0] and said.clean[: cue.end].endswith(" by"))
-        ]  # fmt: skip
+        cues = [cue for cue in cues if cue.sense in _OF_DATES or _needs(said, cue, head, tail)]
         if not cues and _dates_work(said, meaning, head, tail):
             return "states"
     own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
@@ -112,6 +108,16 @@ _IN_A_YEAR = re.compile(
 )
 
 
+def _needs(said: Said, cue: SenseCue, head: Span, tail: Span) -> bool:
+    """Whether wording that no date goes with takes one all the same: "directed by 1964"."""
+    text = said.clean
+    if cue.form == "nouns":
+        return text[cue.end : head[0]] in LED or direction(said, cue, head, tail) != 0
+    if cue.form == "to_head":
+        return text[tail[1] : cue.start] in (" ", " who ", " is the one who ")
+    return text[cue.start : tail[0]].endswith(" by ")
+
+
 def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
     """Whether a date stands beside a work as its year: "Dune Rain (1950)", "is a 1950 film"."""
     if "release" not in meaning.says or head[0] > tail[0]:
@@ -124,10 +130,11 @@ def _sign(cue: SenseCue, meaning: Meaning) -> int:
     return 1 if cue.sense in meaning.says else -1
 
 
+_OWNED = (" of ", " of the ", " of the film ", " for ")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = frozenset(
-    "is was are were both also being a an the of by from in born who which had has holds held"
+    "is was are were both also being a an the of by from in who which had has holds held"
     " nationality citizenship former long feature short length , as".split()
 )
 _BRACKETS = re.compile(r"\([^()]*+\)")
@@ -142,7 +149,9 @@ def _is_copula(words: str) -> bool:
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        led = any(said.clean[cue.end : head[0]] in LED for cue in cues if cue.end <= head[0])
+        led = any(
+            cue.end <= head[0] and said.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues
+        )
         has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
         if has and not _NATIONALITY.match(said.clean[tail[1] :]):
             return False

@@ -102,6 +102,15 @@ def test_a_question_that_names_nothing_starts_at_the_root() -> None:
     )
 
 
+def test_a_possessive_names_its_owner() -> None:
+    wed = Triple("Ana Vorr", "spouse", "Ors Velt")
+    film = Triple("Dune Rain", "director", "Ors Velt")
+    question = asked("What film did Ana Vorr’s husband direct?", "Dune Rain", wed, film)
+    assert grounds_of(question).starts == ("Ana Vorr",)
+    assert grounds_of(asked("What did O'Dell's cook?", "Dune Rain", Triple(
+        "O'Dell's", "dish", "Dune Rain"))).starts == ("O'Dell's",)  # fmt: skip
+
+
 def test_an_entity_under_a_fuller_name_goes_on() -> None:
     path = (Triple("Edo Marn, 2nd Earl of Oru", "father", "Ors Marn, 1st Earl of Oru"),
             Triple("Ors Marn", "father", "Lir Marn"))  # fmt: skip

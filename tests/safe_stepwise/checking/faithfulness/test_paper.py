@@ -219,7 +219,7 @@ def test_without_path_or_steps_nothing_is_judged(grounds: Grounds, steps: tuple[
 
 
 def test_retrieval_repairs_what_it_grades() -> None:
-    """The weakness that FAITHFULNESS.md measures, kept: a wrong tail passes as the true triple."""
+    """A weakness that is kept: a wrong tail passes as the true triple."""
     long = Triple("Dune Rain", "director", "Orsolo Veltimann the Younger")
     grounds = grounds_of_paths("Who made Dune Rain?", [long.tail], [[long]])
     told = Chain(("The director of Dune Rain is Orsolo Veltimann the Elder.",), long.tail)
