@@ -9,12 +9,13 @@ from typing import Any
 
 from builders.verified.evaluation_questions import read
 from builders.work.workers import in_order
-from evaluators.faithfulness.command import FAITHFULNESS, Plan, Source, measure_folder
+from evaluators.faithfulness.command import Plan, Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES, Options
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import FAITHFULNESS
 from scripts.cli import COUNT, FILE, FOLDER, Parser, command, cores, run, share
 
 

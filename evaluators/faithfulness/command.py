@@ -28,14 +28,20 @@ from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_lines
-from safe_stepwise.store.names import COMPARISON, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import (
+    CHAINS,
+    COMPARISON,
+    FAITHFULNESS,
+    QUESTIONS,
+    REPORT,
+    RESULTS,
+    TRAJECTORIES,
+)
 from safe_stepwise.store.parsing import read_json
 
 KEY = "faithfulness"
 """Of ``results.json``."""
-FAITHFULNESS, CHAINS, ACCEPTED = (
-    "faithfulness.json", "faithfulness.jsonl", "accepted_unfaithful.jsonl",
-)  # fmt: skip
+ACCEPTED = "accepted_unfaithful.jsonl"
 OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
 Annotated = Mapping[tuple[str, str], Question]

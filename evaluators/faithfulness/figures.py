@@ -102,7 +102,8 @@ def _gaps(found: Mapping[str, Any], systems: Sequence[Any], rules: Sequence[str]
 
 def _share(system: Mapping[str, Any], rule: str, path: str) -> float:
     right = path_counts(_ruled(system, rule)["answers"]["exact_match"]["right"])
-    return 100 * right[path] / max(1, system["all"]["questions"])
+    questions: int = system["all"]["questions"]
+    return 100 * right[path] / max(1, questions)
 
 
 def _gap_text(system: Mapping[str, Any], rule: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from evaluators import outcomes
 from evaluators.comparison.systems import System
-from evaluators.faithfulness.command import CHAINS, FAITHFULNESS
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
+from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from safe_stepwise.store.parsing import parse_json, read_json
 
 Paths = list[dict[str, Any]]

@@ -79,6 +79,8 @@ REJECTS, REFUSED, UNMATCHED = "rejects.jsonl", "refused.jsonl", "unmatched.jsonl
 """Rows that could not be read, steps that were not kept, entries of a list that no row has."""
 TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "results.json"
 JOURNAL = f".{TRAJECTORIES}"
+FAITHFULNESS, CHAINS = "faithfulness.json", "faithfulness.jsonl"
+"""Of measured faithfulness, the numbers and each chain."""
 """Trajectories as they ended, which an evaluation goes on from."""
 COMPARISON = "comparison.md"
 METHODS_PAGE = "methods.md"

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from evaluators.faithfulness.command import ACCEPTED, CHAINS, FAITHFULNESS, OWNED
+from evaluators.faithfulness.command import ACCEPTED, OWNED
 from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from scripts import build_verified, evaluate_stepwise, join_results, measure_faithfulness
 
 ROOT = Path(__file__).parents[2]

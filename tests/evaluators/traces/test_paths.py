@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
-from evaluators.faithfulness.command import CHAINS, FAITHFULNESS
 from evaluators.traces.data import traces
 from evaluators.traces.page import write
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from scripts import evaluate_stepwise
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 
