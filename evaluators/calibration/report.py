@@ -104,9 +104,7 @@ def _others(one: Measured) -> list[str]:
     if not one.others:
         return []
     told = "; ".join(f"{judge} {share:.3f}" for judge, share in one.others.items())
-    said = (
-        "An annotator's derivation told whole, those of the others being gold: faithful"
-    )
+    said = "An annotator's derivation told whole, those of the others being gold: faithful"
     return [escaped(f"{said} by {told}.")]
 
 
