@@ -18,9 +18,12 @@ from safe_stepwise.checking.faithfulness.chains import (
     Path,
     StepVerdict,
 )
+from safe_stepwise.checking.faithfulness.free import stand_of_free
 from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
-from safe_stepwise.checking.faithfulness.stating import stand
+from safe_stepwise.checking.faithfulness.stating import stand_of_known
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import normalize_answer
@@ -68,7 +71,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     if not paths:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    support = Support(grounds)
+    support = Support(grounds, stand)
     saids = _read(grounds, chain, support.names)
     best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
     return _verdict(best, right)
@@ -134,6 +137,29 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
             (judged.unread if near else judged.missing).append(triple)
     _doubt_novelties(grounds, saids, judged, support)
     return judged
+
+
+def stand(said: Said, triple: Triple) -> Stand:
+    """What a step does with a triple: states it, turns it round, joins its ends otherwise.
+
+    A step is read as a text of its own. Names count only whole or by a short form that an earlier
+    mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
+
+    >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
+    >>> [stand(said_by(text), fact) for text in (
+    ...     "Ana Vorr directed Dune Rain.", "Ana Vorr was directed by Dune Rain.",
+    ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
+    ['states', 'reversed', 'relation', 'no']
+    """
+    if said.reading.denies:
+        return "no"
+    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
+        return "states"  # by its very words
+    heads, tails = said.named(triple.head), said.named(triple.tail)
+    meaning = meaning_of(triple.relation)
+    if meaning is None:
+        return stand_of_free(said, triple, heads, tails)
+    return stand_of_known(said, triple, meaning, heads, tails)
 
 
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:

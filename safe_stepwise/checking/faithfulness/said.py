@@ -234,7 +234,7 @@ _OF_A_PERSON = re.compile(
 _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
 
-def _pronouns(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
+def pronouns_for(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
     """Pronouns that may stand for the head of a relation, a person or none."""
     if meaning is None:
         return said.pronouns
@@ -247,7 +247,7 @@ def stand_ins(
 ) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
-        return _pronouns(said, meaning)
+        return pronouns_for(said, meaning)
     others = [span for span, _ in said.values if not any(overlaps(span, t) for t in tails)]
     opens = said.clean.split()[:1]
     plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
