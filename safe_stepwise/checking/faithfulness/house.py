@@ -54,7 +54,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     """What a chain comes to under the house rule.
 
     ``unjudgeable`` where the question has no gold path, or where a needed fact's two ends stand
-    together in words that could not be read.
+    together in words that could not be read. Of a step, its first 4,000 characters are read.
 
     >>> path = (Triple("Dune Rain", "director", "Ana Vorr"),
     ...         Triple("Ana Vorr", "place of birth", "Oru"))
@@ -72,20 +72,20 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
     support = Support(grounds, stand)
-    saids = _read(grounds, chain, support.names)
+    saids = _read(chain, support)
     best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
     return _verdict(best, right)
 
 
-def _read(grounds: Grounds, chain: Chain, names: Sequence[str]) -> list[Said]:
+def _read(chain: Chain, support: Support) -> list[Said]:
     """The steps, each with what was spoken of before it."""
-    question = said_by(grounds.question)
+    grounds, question = support.grounds, support.question
     ends = _ends(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
     aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
     saids: list[Said] = []
     for text in chain.steps:
-        said = said_by(text, told, told, names, aliases)
+        said = said_by(text, told, told, support.names, aliases)
         saids.append(said)
         told = [name for name in ends if name in told or said.named(name)]
     return saids
@@ -127,7 +127,7 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
-    faults: list[Fault] = _out_of_order(grounds, path, met)
+    faults: list[Fault] = _out_of_order(path, met, support)
     judged = _Judged(path, stated, faults)
     for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
         faults[place] = faults[place] or _fault(said, path, row, told, support)
@@ -164,7 +164,7 @@ def stand(said: Said, triple: Triple) -> Stand:
 
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
-    found = stand(said, triple)
+    found = support.stand(said, triple)
     return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
@@ -189,10 +189,10 @@ def _doubt_novelties(
             judged.faults[place] = "factual" if judged.missing else "unread"
 
 
-def _out_of_order(grounds: Grounds, path: Path, stated: Sequence[Sequence[Triple]]) -> list[Fault]:
+def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
     """An order fault for each step that rests on what neither question nor step has given."""
-    question = said_by(grounds.question)
-    known = {name for name in _ends(path) if name in grounds.starts or question.named(name)}
+    starts, question = support.grounds.starts, support.question
+    known = {name for name in _ends(path) if name in starts or question.named(name)}
     known |= _opening(path, known)
     seen: set[Triple] = set()
     faults: list[Fault] = []

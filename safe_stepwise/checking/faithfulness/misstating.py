@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
 from safe_stepwise.checking.faithfulness.names import is_same
-from safe_stepwise.checking.faithfulness.said import Said, Stand
+from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
@@ -46,8 +46,16 @@ class Support:
 
     def __init__(self, grounds: Grounds, stand: Callable[[Said, Triple], Stand]) -> None:
         self.grounds = grounds
-        self.stand = stand
+        # Many gold paths share facts, and each is held against the same steps.
+        self.stand = cache(stand)
+        self.bears_out = cache(self._bears_out)
+        self.has = cache(self._has)
         self._pages = tuple(enumerate(grounds.passages, 1))
+
+    @cached_property
+    def question(self) -> Said:
+        """The question, read as a step is."""
+        return said_by(self.grounds.question)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -62,7 +70,7 @@ class Support:
         needed = {triple for path in self.grounds.paths for triple in path}
         return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
 
-    def bears_out(self, triple: Triple) -> bool:
+    def _bears_out(self, triple: Triple) -> bool:
         """Whether a triple, or one that says the same, is in the graph or the passages."""
         if self.in_graph(triple):
             return True
@@ -106,7 +114,7 @@ class Support:
                     return True
         return False
 
-    def has(self, value: str) -> bool:
+    def _has(self, value: str) -> bool:
         """Whether a name, date or number stands anywhere in what the question gives."""
         return any(has_value(page, value) for page in self._texts)
 

@@ -15,6 +15,7 @@ from safe_stepwise.checking.faithfulness.said import (
     STOP_WORDS,
     Said,
     Stand,
+    pairs,
     pronouns_for,
     stand_ins,
     verbatim,
@@ -41,7 +42,7 @@ def stand_of_known(
         return "no"
     if by_name := verbatim(said, triple.relation, heads, tails):
         return by_name
-    found = {_joined(said, meaning, head, tail) for head in heads for tail in tails}
+    found = {_joined(said, meaning, *ends) for ends in pairs(heads, tails)}
     return next(each for each in _BEST if each in found)
 
 
