@@ -9,6 +9,7 @@ from safe_stepwise.checking.faithfulness.said import (
     Stand,
     named,
     overlaps,
+    pairs,
     said_by,
     stand_ins,
     verbatim,
@@ -80,7 +81,7 @@ def _by_sense(
     asked = sense_cues(clean(triple.relation))
     cues = [
         cue
-        for head in heads for tail in tails
+        for head, tail in pairs(heads, tails)
         if head[1] <= tail[0] or tail[1] <= head[0]
         for cue in governing(said, min(head, tail), max(head, tail))
     ] or list(said.cues)  # fmt: skip
@@ -104,7 +105,7 @@ def _turns(
         {
             direction(of, cue, head, tail)
             for cue in of.cues if cue.sense in senses
-            for head in ones for tail in others
+            for head, tail in pairs(ones, others)
         }
         for of, ones, others in (
             (gold, gold.named(triple.head), gold.named(triple.tail)), (said, heads, tails)
@@ -133,7 +134,7 @@ def _turned(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Sp
     def between(ones: Sequence[Span], others: Sequence[Span]) -> bool:
         return any(
             said.clean[a[1] : b[0]].startswith(relation) or said.clean[a[1] : b[0]] == relation
-            for a in ones for b in others if a[1] < b[0]
+            for a, b in pairs(ones, others) if a[1] < b[0]
         )  # fmt: skip
 
     return between(tails, heads) and not between(heads, tails)

@@ -18,9 +18,12 @@ from safe_stepwise.checking.faithfulness.chains import (
     Path,
     StepVerdict,
 )
+from safe_stepwise.checking.faithfulness.free import stand_of_free
 from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
-from safe_stepwise.checking.faithfulness.stating import stand
+from safe_stepwise.checking.faithfulness.stating import stand_of_known
+from safe_stepwise.language.reading import clean
+from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import normalize_answer
@@ -51,7 +54,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     """What a chain comes to under the house rule.
 
     ``unjudgeable`` where the question has no gold path, or where a needed fact's two ends stand
-    together in words that could not be read.
+    together in words that could not be read. Of a step, its first 4,000 characters are read.
 
     >>> path = (Triple("Dune Rain", "director", "Ana Vorr"),
     ...         Triple("Ana Vorr", "place of birth", "Oru"))
@@ -68,21 +71,21 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     if not paths:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    support = Support(grounds)
-    saids = _read(grounds, chain, support.names)
+    support = Support(grounds, stand)
+    saids = _read(chain, support)
     best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
     return _verdict(best, right)
 
 
-def _read(grounds: Grounds, chain: Chain, names: Sequence[str]) -> list[Said]:
+def _read(chain: Chain, support: Support) -> list[Said]:
     """The steps, each with what was spoken of before it."""
-    question = said_by(grounds.question)
+    grounds, question = support.grounds, support.question
     ends = _ends(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
     aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
     saids: list[Said] = []
     for text in chain.steps:
-        said = said_by(text, told, told, names, aliases)
+        said = said_by(text, told, told, support.names, aliases)
         saids.append(said)
         told = [name for name in ends if name in told or said.named(name)]
     return saids
@@ -124,7 +127,7 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
-    faults: list[Fault] = _out_of_order(grounds, path, met)
+    faults: list[Fault] = _out_of_order(path, met, support)
     judged = _Judged(path, stated, faults)
     for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
         faults[place] = faults[place] or _fault(said, path, row, told, support)
@@ -136,9 +139,32 @@ def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support)
     return judged
 
 
+def stand(said: Said, triple: Triple) -> Stand:
+    """What a step does with a triple: states it, turns it round, joins its ends otherwise.
+
+    A step is read as a text of its own. Names count only whole or by a short form that an earlier
+    mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
+
+    >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
+    >>> [stand(said_by(text), fact) for text in (
+    ...     "Ana Vorr directed Dune Rain.", "Ana Vorr was directed by Dune Rain.",
+    ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
+    ['states', 'reversed', 'relation', 'no']
+    """
+    if said.reading.denies:
+        return "no"
+    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
+        return "states"  # by its very words
+    heads, tails = said.named(triple.head), said.named(triple.tail)
+    meaning = meaning_of(triple.relation)
+    if meaning is None:
+        return stand_of_free(said, triple, heads, tails)
+    return stand_of_known(said, triple, meaning, heads, tails)
+
+
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
-    found = stand(said, triple)
+    found = support.stand(said, triple)
     return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
@@ -163,10 +189,10 @@ def _doubt_novelties(
             judged.faults[place] = "factual" if judged.missing else "unread"
 
 
-def _out_of_order(grounds: Grounds, path: Path, stated: Sequence[Sequence[Triple]]) -> list[Fault]:
+def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
     """An order fault for each step that rests on what neither question nor step has given."""
-    question = said_by(grounds.question)
-    known = {name for name in _ends(path) if name in grounds.starts or question.named(name)}
+    starts, question = support.grounds.starts, support.question
+    known = {name for name in _ends(path) if name in starts or question.named(name)}
     known |= _opening(path, known)
     seen: set[Triple] = set()
     faults: list[Fault] = []

@@ -1,13 +1,12 @@
 """What a step says in the place of a needed fact, and whether the question's text bears it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
 from safe_stepwise.checking.faithfulness.names import is_same
-from safe_stepwise.checking.faithfulness.said import Said, Stand
-from safe_stepwise.checking.faithfulness.stating import stand
+from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
@@ -40,11 +39,23 @@ _PARAPHRASED = 0.75
 
 
 class Support:
-    """What a question's triples and passages bear out."""
+    """What a question's triples and passages bear out.
 
-    def __init__(self, grounds: Grounds) -> None:
+    ``stand``: what a step does with a triple, by `house.stand`.
+    """
+
+    def __init__(self, grounds: Grounds, stand: Callable[[Said, Triple], Stand]) -> None:
         self.grounds = grounds
+        # Many gold paths share facts, and each is held against the same steps.
+        self.stand = cache(stand)
+        self.bears_out = cache(self._bears_out)
+        self.has = cache(self._has)
         self._pages = tuple(enumerate(grounds.passages, 1))
+
+    @cached_property
+    def question(self) -> Said:
+        """The question, read as a step is."""
+        return said_by(self.grounds.question)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +70,7 @@ class Support:
         needed = {triple for path in self.grounds.paths for triple in path}
         return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
 
-    def bears_out(self, triple: Triple) -> bool:
+    def _bears_out(self, triple: Triple) -> bool:
         """Whether a triple, or one that says the same, is in the graph or the passages."""
         if self.in_graph(triple):
             return True
@@ -103,7 +114,7 @@ class Support:
                     return True
         return False
 
-    def has(self, value: str) -> bool:
+    def _has(self, value: str) -> bool:
         """Whether a name, date or number stands anywhere in what the question gives."""
         return any(has_value(page, value) for page in self._texts)
 
@@ -128,7 +139,7 @@ def misstated(
         return "relation"
     if meaning_of(triple.relation) is None:
         return "factual" if not told and _answers_otherwise(said, triple, path) else ""
-    for claim in _claims(said, triple, how in ("near", "relation")):
+    for claim in _claims(said, triple, how in ("near", "relation"), support):
         if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):
@@ -167,11 +178,11 @@ def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:
         for name in RELATIONS
         if name != triple.relation
         for claim in (replace(triple, relation=name),)
-        if stand(said, claim) == "states"
+        if support.stand(said, claim) == "states"
     )
 
 
-def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
+def _claims(said: Said, triple: Triple, near: bool, support: Support) -> Iterator[Triple]:
     """Triples that a step states with one end of a fact exchanged for another value of its."""
     has_head = bool(said.named(triple.head)) or triple.head in said.focus
     has_tail = bool(said.named(triple.tail))
@@ -182,14 +193,14 @@ def _claims(said: Said, triple: Triple, near: bool) -> Iterator[Triple]:
     if has_head and (near or not has_tail):
         for value in _values(said, triple.tail, triple.head, meaning.kind if meaning else ""):
             claim = replace(triple, tail=value)
-            if stand(said, claim) == "states":
+            if support.stand(said, claim) == "states":
                 yield claim
     elif has_tail and not said.named(triple.head):
         if any(said.pronouns) and triple.head in said.focus:
             return
         for value in _values(said, triple.head, triple.tail):
             claim = replace(triple, head=value)
-            if stand(said, claim) == "states":
+            if support.stand(said, claim) == "states":
                 yield claim
 
 

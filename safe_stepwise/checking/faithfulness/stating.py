@@ -1,13 +1,8 @@
-"""What one step does with one triple: states it, turns it round, joins its ends otherwise.
-
-A step is read as a text of its own. Names count only whole or by a short form that an earlier
-mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
-"""
+"""What a step does with a triple of a known relation, by the words that join its two ends."""
 
 import re
 from collections.abc import Sequence
 
-from safe_stepwise.checking.faithfulness.free import stand_of_free
 from safe_stepwise.checking.faithfulness.joining import (
     LED,
     STOP,
@@ -20,39 +15,25 @@ from safe_stepwise.checking.faithfulness.said import (
     STOP_WORDS,
     Said,
     Stand,
-    _pronouns,
+    pairs,
+    pronouns_for,
     stand_ins,
     verbatim,
 )
-from safe_stepwise.language.reading import Span, clean
+from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import is_nation
-from safe_stepwise.language.senses import Meaning, SenseCue, meaning_of
+from safe_stepwise.language.senses import Meaning, SenseCue
 from safe_stepwise.records import Triple
 
 _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 
 
-def stand(said: Said, triple: Triple) -> Stand:
-    """What a step does with a triple.
-
-    >>> from safe_stepwise.checking.faithfulness.said import said_by
-    >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
-    >>> [stand(said_by(text), fact) for text in (
-    ...     "Ana Vorr directed Dune Rain.", "Ana Vorr was directed by Dune Rain.",
-    ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
-    ['states', 'reversed', 'relation', 'no']
-    """
-    if said.reading.denies:
-        return "no"
-    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
-        return "states"  # by its very words
-    tails = said.named(triple.tail)
-    heads = said.named(triple.head)
-    meaning = meaning_of(triple.relation)
-    if meaning is None:
-        return stand_of_free(said, triple, heads, tails)
+def stand_of_known(
+    said: Said, triple: Triple, meaning: Meaning, heads: tuple[Span, ...], tails: tuple[Span, ...]
+) -> Stand:
+    """What a step does with a triple whose relation the vocabulary has, named at these spans."""
     if heads:
-        heads += tuple(span for span in _pronouns(said, meaning) if span[0] > heads[0][1])
+        heads += tuple(span for span in pronouns_for(said, meaning) if span[0] > heads[0][1])
     elif triple.head in said.focus:
         heads = stand_ins(said, tails, meaning)
     if not tails and triple.tail in said.focus and heads:
@@ -61,7 +42,7 @@ def stand(said: Said, triple: Triple) -> Stand:
         return "no"
     if by_name := verbatim(said, triple.relation, heads, tails):
         return by_name
-    found = {_joined(said, meaning, head, tail) for head in heads for tail in tails}
+    found = {_joined(said, meaning, *ends) for ends in pairs(heads, tails)}
     return next(each for each in _BEST if each in found)
 
 

@@ -17,9 +17,8 @@ import pytest
 from builders.benchmarks import parse_row
 from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds
 from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths
-from safe_stepwise.checking.faithfulness.house import judge
+from safe_stepwise.checking.faithfulness.house import judge, stand
 from safe_stepwise.checking.faithfulness.said import said_by
-from safe_stepwise.checking.faithfulness.stating import stand
 from safe_stepwise.checking.statements import state
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.senses import meaning_of

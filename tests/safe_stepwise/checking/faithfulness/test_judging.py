@@ -13,12 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from safe_stepwise.checking.faithfulness import house
 from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
+from safe_stepwise.checking.faithfulness.said import Said, Stand
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
-from tests.growth import too_slow
+from tests.growth import RATIO, growth, too_slow
 
 RULES: tuple[Rule, ...] = ("paper", "house")
 PATH = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana Vorr"))
@@ -93,12 +95,55 @@ def check_shape(found: ChainVerdict, steps: int) -> None:
     canonical_json(found)
 
 
-def test_steps_and_answers_take_linear_time() -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_steps_and_answers_take_linear_time(rule: Rule) -> None:
     def judge(text: str) -> None:
         told = (f"The director of Dune Rain is Ors Velt. {text}", text)
-        judge_chain(GROUNDS, Chain(told, text), "paper")
+        judge_chain(GROUNDS, Chain(told, text), rule)
 
     assert too_slow(judge) == []
+
+
+KIN = grounds_of_paths(
+    "Who is the father of the director of Dune Rain?", ["Vel"],
+    [(PATH[0], Triple("Ors Velt", "father", "Vel"))],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "his father ",
+        "Vel is its capital ",
+        "Ors Velt is the father of Vel and ",
+        "Vel, his father ",
+    ],
+)
+def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
+    """Well below the length from which on nothing is read."""
+
+    def judge(size: int) -> None:
+        text = (unit * size)[:size]
+        told = (f"The director of Dune Rain is Ors Velt. {text}", text)
+        judge_chain(KIN, Chain(told, text))
+
+    assert growth(lambda: judge(1700), lambda: judge(3400)) <= RATIO
+
+
+def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Triple] = []
+    read = house.stand
+
+    def stand(said: Said, triple: Triple) -> Stand:
+        asked.append(triple)
+        return read(said, triple)
+
+    monkeypatch.setattr(house, "stand", stand)
+    paths = [(PATH[0], Triple("Ors Velt", "spouse", f"Ana Vorr {n}")) for n in range(50)]
+    grounds = grounds_of_paths(ASKED, ["Ana Vorr 7"], paths)
+    told = ("Dune Rain was directed by Ors Velt.", "Ors Velt's spouse is Ana Vorr 7.")
+    assert judge_chain(grounds, Chain(told, "Ana Vorr 7")).path == "faithful"
+    assert asked.count(PATH[0]) == len(told)
 
 
 def test_names_take_linear_time() -> None:
