@@ -14,6 +14,7 @@ from evaluators.calibration.measuring import measure
 from evaluators.calibration.tables import Measured, judges_of
 from evaluators.derivations import read_derivations
 from evaluators.distances import Distance
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError, one_of
 from scripts.calibration_sources import Benchmark, benchmark_of, distances_of, films_of, rows_of
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> None:
     def add(name: str, found: Benchmark) -> None:
         if found.sources:
             parts = (options.seed, found.graph, found.left_out, _bar)
-            measured.append(measure(name, found.sources, judges, *parts))
+            measured.append(measure(name, found.sources, judges, judge_chain, *parts))
 
     for name, read in rows_of(options) if options.verified or options.questions else ():
         rows = list(read)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from evaluators.calibration.cases import Case, against_others, cases_of
-from evaluators.calibration.passing import judged, tables_of
+from evaluators.calibration.passing import JudgeChain, judged, tables_of
 from evaluators.calibration.pool import Pool
 from evaluators.calibration.sources import Source
 from evaluators.calibration.tables import Judge, Measured, Table, Threshold
@@ -19,6 +19,7 @@ def measure(
     benchmark: str,
     sources: Sequence[Source],
     judges: Sequence[Judge],
+    judge_chain: JudgeChain,
     seed: int = 0,
     graph: Iterable[Triple] = (),
     left_out: Mapping[str, int] | None = None,
@@ -33,11 +34,11 @@ def measure(
     others, of_others = against_others(sources), dict[str, float]()
     for judge in judges:
         cases = bar(made.cases, f"{benchmark}: {judge.name}", len(made.cases))
-        found = list(judged(judge, cases))
+        found = list(judged(judge, cases, judge_chain))
         tables += tables_of(judge, found)
         reported += tables_of(judge, [one for one in found if one.case.source.is_reported])
         if others:
-            passed = [one.passes(SIGMA) for one in judged(judge, others)]
+            passed = [one.passes(SIGMA) for one in judged(judge, others, judge_chain)]
             of_others[judge.name] = round(sum(passed) / len(passed), 4)
         if judge.rule == "paper" and (threshold := threshold_of(judge, found)):
             thresholds.append(threshold)

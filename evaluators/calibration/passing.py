@@ -7,12 +7,12 @@ from evaluators.calibration.cases import Case
 from evaluators.calibration.tables import KINDS, SETTINGS, Judge, Kind, Passed, Setting, Table
 from evaluators.comparison.significance import wilson
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Verdict
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.names import fact_of
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 
 JudgeChain = Callable[..., ChainVerdict]
+"""`checking.faithfulness.judging.judge_chain`, handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,7 @@ class Found:
         return self.path == "faithful" and self.least >= sigma
 
 
-def judged(
-    judge: Judge, cases: Iterable[Case], judge_chain: JudgeChain = judge_chain
-) -> Iterator[Found]:
+def judged(judge: Judge, cases: Iterable[Case], judge_chain: JudgeChain) -> Iterator[Found]:
     """What a judge makes of cases, in order."""
     retrieval = RETRIEVALS[judge.retrieval] if judge.retrieval else None
     for case in cases:

@@ -12,11 +12,10 @@ from random import Random
 from typing import Literal
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.phrases import phrase
-from safe_stepwise.players.evidence import is_hidden
+from safe_stepwise.players.facts import Facts
 from safe_stepwise.players.mistakes import another
-from safe_stepwise.records import Question, Step, Triple
+from safe_stepwise.records import Step, Triple
 
 Way = Literal["value", "relation", "missing"]
 _OTHERS = {
@@ -50,27 +49,25 @@ class Flaw:
     text: str = ""
 
 
-def flaw_of(question: Question, checker: Checker, ideal: Sequence[Step]) -> Flaw | None:
+def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
     """What is wrong with a question's chain; None where all that it needs is hidden.
 
     ``ideal`` are the steps that carry out its plan.
     """
-    chance = Random(f"spurious {question.id}")
-    facts = [n for n in checker.plan.facts if not is_hidden(checker.plan.items[n], question)]
-    if not facts:
+    chance = Random(f"spurious {facts.question.id}")
+    places = [place for place in facts.places if not facts.is_hidden(place)]
+    if not places:
         return None
-    place = chance.choice(facts)
-    return chance.choice([*_flaws(question, checker, ideal, place, chance)])
+    place = chance.choice(places)
+    return chance.choice([*_flaws(facts, ideal, place, chance)])
 
 
-def _flaws(
-    question: Question, checker: Checker, ideal: Sequence[Step], place: int, chance: Random
-) -> Iterator[Flaw]:
+def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
     """What can be wrong with a fact."""
     yield Flaw(place, "missing")
-    item, right = checker.plan.items[place], ideal[place].text
-    value = checker.claims.value_of(item)
-    other, seed = another(question, value, chance), chance.randrange(100)
+    item, right = facts.plan.items[place], ideal[place].text
+    value = facts.claims.value_of(item)
+    other, seed = another(facts.question, value, chance), chance.randrange(100)
     if item.sentence is not None:
         if value in right:
             yield Flaw(place, "value", " ".join(right.replace(value, other).split()))

@@ -179,7 +179,7 @@ class _Writer:
 
     def spurious(self, place: int, error_rate: float, is_mending: bool) -> Step:
         """The step of a chain that ends in the right answer, whatever it lacks (`Flaw`)."""
-        flaw = flaw_of(self.question, self.checker, ideal(self.question, 0))
+        flaw = flaw_of(facts_of(self.question), ideal(self.question, 0))
         if flaw and flaw.place not in self.done and not is_mending:
             if flaw.way == "missing":
                 written = len({step.text for step in self.previous})

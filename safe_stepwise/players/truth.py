@@ -14,7 +14,7 @@ from typing import Literal
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.players.evidence import denial
 from safe_stepwise.players.spurious import flaw_of
-from safe_stepwise.players.steps import WORDINGS, checker_of, ideal
+from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
 from safe_stepwise.records import Question, Step, Trajectory
 
 Mistake = Literal["", "value", "relation", "result", "answer", "early", "repeated", "denied"]
@@ -88,7 +88,7 @@ class _Words:
         self.checker = checker_of(question)
         chains = [ideal(question, seed) for seed in range(WORDINGS)]
         self.items = self.checker.plan.items
-        self.flaw = flaw_of(question, self.checker, chains[0])
+        self.flaw = flaw_of(facts_of(question), chains[0])
         self._right = [{_plain(chain[n].text) for chain in chains} for n in range(len(self.items))]
         self._answer = _plain(chains[0][-1].text)
 

@@ -12,6 +12,7 @@ from evaluators.calibration.report import page
 from evaluators.calibration.tables import WRONG, Judge
 from evaluators.calibration.thresholds import threshold_of
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, StepVerdict
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from tests.evaluators.calibration.test_cases import FILMS, POOL
 
 CASES = cases_of(FILMS, POOL, 0).cases
@@ -22,10 +23,10 @@ def found_by(score: Any) -> list[Found]:
     """What a judge finds that scores each case as given."""
     rows = iter(CASES)
 
-    def judge_chain(*_: object) -> ChainVerdict:
+    def scored(*_: object) -> ChainVerdict:
         return ChainVerdict("paper", "faithful", True, (StepVerdict(score=score(next(rows))),))
 
-    return list(judged(PAPER, CASES, judge_chain))
+    return list(judged(PAPER, CASES, scored))
 
 
 def test_who_passes_all_is_half_right_and_who_knows_is_right() -> None:
@@ -68,7 +69,7 @@ def test_the_papers_rule_repairs_what_it_grades() -> None:
     """The same bytes twice, and the paper's retrieval takes the true triple for reversed ones."""
     pages, curves = set(), set()
     for _ in range(2):
-        measured = measure("b", FILMS, [Judge("house"), PAPER])
+        measured = measure("b", FILMS, [Judge("house"), PAPER], judge_chain)
         pages.add(page([measured], [], 0))
         curves.add(curve_figure([measured]))
     assert len(pages) == len(curves) == 1

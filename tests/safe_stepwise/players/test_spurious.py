@@ -15,7 +15,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.spurious import flaw_of
-from safe_stepwise.players.steps import WORDINGS, checker_of, ideal
+from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
 from safe_stepwise.players.truth import Truth, truth_of
 from safe_stepwise.records import Question, Step, Trajectory
 from safe_stepwise.scoring import exact_match
@@ -91,8 +91,8 @@ def test_a_verifier_has_most_chains_mended(method: str) -> None:
 def test_what_is_wrong_is_told_by_the_question_alone() -> None:
     for question in QUESTIONS[:20]:
         checker = checker_of(question)
-        flaw = flaw_of(question, checker, ideal(question, 0))
-        assert flaw == flaw_of(replace(question), checker, ideal(question, 0))
+        flaw = flaw_of(facts_of(question), ideal(question, 0))
+        assert flaw == flaw_of(facts_of(replace(question)), ideal(question, 0))
         assert flaw is not None
         assert checker.plan.items[flaw.place].triples
         right = {ideal(question, seed)[flaw.place].text for seed in range(WORDINGS)}
