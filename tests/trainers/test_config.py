@@ -8,7 +8,8 @@ import pytest
 
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
-from trainers.config import Recipe, keys, read_recipe
+from scripts.training_options import read_options
+from trainers.config import VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
 AUTHORS = {
@@ -30,7 +31,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_the_papers_values_are_the_defaults() -> None:
     """SAFE v1, sections 4.1 and A.2."""
-    recipe = read_recipe(None, GIVEN)
+    recipe = read_recipe(None, GIVEN, VerifierRecipe)
     assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (64, 128, 0.05)
     assert (recipe.learning_rate, recipe.warmup, recipe.epochs) == (1e-4, 0.03, 2)
     assert (recipe.effective_batch, recipe.quantization) == (64, "nf4")
@@ -39,11 +40,11 @@ def test_the_papers_values_are_the_defaults() -> None:
 @pytest.mark.parametrize("name", ["qwen3-8b", "qwen3-8b-authors", "qwen3-4b", "smollm2-cpu"])
 def test_the_recipes_are_complete(name: str) -> None:
     where = {"dataset": "steps", "output": "adapter"}
-    recipe = read_recipe(RECIPES / f"{name}.yaml", where)
+    recipe = read_recipe(RECIPES / f"{name}.yaml", where, VerifierRecipe)
     assert recipe.quantization == "nf4"
     if name.startswith("qwen3"):
         plain = {**recipe.plain(), "base_model": "a/b@v1", "device_batch": 4}
-        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}).plain()
+        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}, VerifierRecipe).plain()
         other = AUTHORS if name.endswith("authors") else {}
         assert plain == {**paper, **other}
         assert len(recipe.base_model.partition("@")[2]) == 40
@@ -55,7 +56,9 @@ def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
         "filters: {rows: 9, origins: [ideal]}\nmax_length: 50\n"
     )
     recipe = read_recipe(
-        config, {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"}
+        config,
+        {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"},
+        VerifierRecipe,
     )
     assert (recipe.learning_rate, recipe.epochs, recipe.max_length) == (1e-3, 0.5, None)
     assert (recipe.filters.rows, recipe.filters.origins) == (9, ("ideal", "injected"))
@@ -63,8 +66,10 @@ def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
 
 def test_both_spellings_and_bare_switches(config: Path) -> None:
     said = "--lora-rank 8 --lora_alpha=16 --drop-long --gradient-checkpointing false --resume"
-    file, options, resume = train_verifier._read([f"--config={config}", *said.split()])
-    recipe = read_recipe(file, options)
+    file, options, resume = read_options(
+        train_verifier.NAME, "", VerifierRecipe, [f"--config={config}", *said.split()]
+    )
+    recipe = read_recipe(file, options, VerifierRecipe)
     assert (recipe.lora_rank, recipe.lora_alpha, resume) == (8, 16, True)
     assert (recipe.drop_long, recipe.gradient_checkpointing) == (True, False)
 
@@ -100,7 +105,7 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
 def test_a_mistake_in_a_file_is_one_line(config: Path, line: str, told: str) -> None:
     config.write_text(f"{config.read_text()}{line}\n")
     with pytest.raises(UserError) as caught:
-        read_recipe(config, {})
+        read_recipe(config, {}, VerifierRecipe)
     assert told in str(caught.value)
 
 
@@ -122,9 +127,9 @@ def test_a_mistake_in_an_option_is_one_line(config: Path, said: str, told: str) 
 def test_what_has_no_default_has_to_be_said(config: Path) -> None:
     config.write_text("base_model: a/b@v1\n")
     with pytest.raises(UserError, match="dataset is missing; add --dataset"):
-        read_recipe(config, {})
+        read_recipe(config, {}, VerifierRecipe)
     with pytest.raises(UserError, match="cannot be read"):
-        read_recipe(config.with_name("none.yaml"), {})
+        read_recipe(config.with_name("none.yaml"), {}, VerifierRecipe)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +153,13 @@ def test_an_effective_batch_that_cannot_be_is_an_error(
 
 
 def test_every_key_says_what_it_is() -> None:
-    assert all(key.help for key in keys())
-    assert {"filters.rows", "lora_rank"} <= {key.name for key in keys()}
+    assert all(key.help for key in keys(VerifierRecipe))
+    assert {"filters.rows", "lora_rank"} <= {key.name for key in keys(VerifierRecipe)}
 
 
-def _batches(effective: int, device: int) -> Recipe:
+def _batches(effective: int, device: int) -> VerifierRecipe:
     return read_recipe(
-        None, {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)}
+        None,
+        {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)},
+        VerifierRecipe,
     )

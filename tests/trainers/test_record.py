@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.record import identity_of
 
-RECIPE = Recipe("base", "steps", Path("out"))
+RECIPE = VerifierRecipe("base", "steps", Path("out"))
 WEIGHTS: Any = SimpleNamespace(revision="r" * 40)
 DATA: Any = SimpleNamespace(sha256="d" * 64)
 
