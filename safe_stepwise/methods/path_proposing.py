@@ -1,8 +1,8 @@
 """The request for a relation path: rendered alike for training rows and in the loop.
 
 Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a
-request is of one topic entity and a reply of one path, so that replies can be drawn, ranked and held
-to the paths that there are.
+request is of one topic entity and a reply of one path, so that replies can be drawn, ranked and
+held to the paths that there are.
 """
 
 import json
@@ -34,8 +34,8 @@ def propose_request(
     >>> print(request.messages[1].content)
     Question: "who directed [Dune Rain]"
     Topic: "Dune Rain"
-    >>> request.schema.value["properties"]["path"]
-    {'enum': [['directed_by']]}
+    >>> json.loads(request.schema.text)["properties"]
+    {'path': {'enum': [['directed_by']]}}
     """
     prompt = prompts.load(_PROMPT)
     messages = prompt.messages(question=question, topic=topic)
@@ -45,7 +45,7 @@ def propose_request(
 
 def _held_to(schema: Schema, paths: Sequence[RelationPath]) -> Schema:
     said = {"path": {"enum": [list(path) for path in paths]}}
-    return Schema.of(schema.name, {**schema.value, "properties": said})
+    return Schema.of(schema.name, {**json.loads(schema.text), "properties": said})
 
 
 def completion_of(path: RelationPath) -> str:
@@ -80,8 +80,10 @@ def masked(question: str, topics: Sequence[str]) -> str:
 
     A benchmark that marks the place, as MetaQA does with brackets, is taken at its word.
 
-    >>> masked("who directed [It] and when", ["It"]), masked("what did ana vorr write?", ["Ana Vorr"])
-    ('who directed [topic] and when', 'what did [topic] write?')
+    >>> masked("who directed [It] and when was it", ["It"])
+    'who directed [topic] and when was it'
+    >>> masked("what did ana vorr write?", ["Ana Vorr"])
+    'what did [topic] write?'
     """
     for topic in sorted(topics, key=len, reverse=True):
         if f"[{topic}]" in question:
