@@ -1,0 +1,142 @@
+"""MetaQA: 1- to 3-hop questions about films, over a graph of 43,234 entities and 9 relations.
+
+Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on in ``1-hop/vanilla``,
+``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and 39,093 to validate
+and test). Licence: CC BY 3.0, as its authors state.
+
+A question of the original files, invented; the topic stands in brackets, before the tab::
+
+    who wrote the films directed by [Ana Brell]\tEdo Marn|Ors Velt
+
+or as a JSON object, one a line::
+
+    {"id": "2hop-dev-7", "hop": 2, "question": "who wrote the films directed by [Ana Brell]",
+     "answers": ["Edo Marn", "Ors Velt"]}
+
+Quirks: the original files give no ids and no hops, so both come from the file's place (a folder or
+name with ``2-hop`` or ``2hop`` in it) and the line; names differ by case alone, so nothing may be
+normalised; a film and a person, or a year and a film, of one name are one entity. No relation path
+is annotated: gold ones are derived from all questions of a template (`builders.paths.weak`).
+"""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from builders.benchmarks import sources
+from builders.benchmarks.sources import Chunk, RawRow
+from builders.work import fields
+from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.records import KGQuestion
+
+NAME = "metaqa"
+LICENSE = "cc-by-3.0"
+HOMEPAGE = "https://github.com/yuyuz/MetaQA"
+CITATION = """\
+@inproceedings{zhang2018variational,
+  title = {Variational Reasoning for Question Answering with Knowledge Graph},
+  author = {Zhang, Yuyu and Dai, Hanjun and Kozareva, Zornitsa and Smola, Alexander J. and Song, Le},
+  booktitle = {AAAI},
+  year = {2018}
+}"""
+CAVEAT = (
+    "MetaQA annotates no relation path. Gold paths here are derived: of all questions that differ "
+    "in their topic alone, the path of their number of hops that yields their answers best."
+)
+NEEDS_GRAPH = True
+
+_TOPIC = re.compile(r"\[(.+)\]")
+_HOP = re.compile(r"([123])-?hop")
+_JSON = (b"{", b"[", b"PAR1", b"\xef\xbb\xbf")
+
+
+def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+    """The source's rows in order, as `sources.chunks`; original files become objects of JSON."""
+    file = Path(source)
+    if not file.is_file() or _begins_like_json(file):
+        return sources.chunks(source, split, size=size, limit=limit)
+    return _chunked(islice(_lines(file, split), limit), size, file)
+
+
+def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
+    """The question of a row; RowError with the reason when it is unusable.
+
+    >>> row = {"id": "1hop-dev-2", "hop": 1, "question": "who wrote [It]", "answers": ["Edo Marn"]}
+    >>> parse(row, "validation").topics
+    ('It',)
+    """
+    asked = fields.filled_text(fields.require(row, "question"), "question")
+    topic = _TOPIC.search(asked)
+    if topic is None:
+        raise RowError("the question has no [topic entity] in brackets")
+    hops = fields.integer(row.get("hop", 0), "hop")
+    said = fields.items(fields.require(row, "answers"), "answers")
+    if not said:
+        raise RowError("answers is empty")
+    return KGQuestion(
+        id=fields.filled_text(fields.require(row, "id"), "id"),
+        benchmark=NAME,
+        split=split,
+        question=asked,
+        topics=(topic[1],),
+        answers=frozenset(fields.filled_text(answer, "an answer") for answer in said),
+        hops=hops,
+    )
+
+
+def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
+    """None: the graph is a file of its own."""
+    return []
+
+
+def _begins_like_json(file: Path) -> bool:
+    try:
+        with file.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            head = gzip.open(raw).read(64) if packed else raw.read(64)
+    except (OSError, EOFError, zlib.error):
+        return True  # whose reader says what is wrong with it
+    # A question may begin with its topic, "[Ana Brell] wrote which films": an array has no tab.
+    first = head.lstrip()
+    return first.startswith(_JSON) and re.match(rb'\[\s*[^\s{\["]', first) is None
+
+
+def _lines(file: Path, split: str) -> Iterator[RawRow]:
+    """The rows of an original file; of a line that is none, its text, for `decode` to report."""
+    found = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
+    hop = int(found[1]) if found else 0
+    stem = f"{hop}hop-{split}" if hop else split
+    try:
+        with file.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            for number, line in enumerate(gzip.open(raw) if packed else raw, 1):
+                if line.strip():
+                    yield _row(line, number, file.name, f"{stem}-{number}", hop)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{file}: can't be read to its end: {error}") from None
+
+
+def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> RawRow:
+    text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    asked, tab, said = text.partition("\t")
+    row: dict[str, Any] = {"id": id_, "hop": hop, "question": asked}
+    if tab:
+        row["answers"] = said.split("|")
+    return RawRow(f"{name}:{number}", json.dumps(row))
+
+
+def _chunked(rows: Iterator[RawRow], size: int, file: Path) -> Iterator[Chunk]:
+    start = 0
+    while batch := tuple(islice(rows, size)):
+        yield Chunk(start, batch)
+        start += len(batch)
+    if start == 0:
+        raise UserError(f"{file} holds no rows")
