@@ -145,6 +145,7 @@ class VerifierRecipe(Recipe):
 class PathFilters(RowFilters):
     """Which relation paths a run learns; an ablation leaves out a kind of negative."""
 
+    paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
     negatives: Annotated[tuple[str, ...], "keep only these kinds; if not set, all (kto)"] = ()
 
 
@@ -168,9 +169,11 @@ class PathRecipe(Recipe):
         Recipe.__post_init__(self)
         for name in ("beta", "desirable_weight", "undesirable_weight"):
             _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
+        _demand(self.filters.paths is None or self.filters.paths >= 1, "filters.paths", "1 or more")
         if self.method == "sft":
             _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return
+        _demand(self.filters.paths is None, "filters.paths", "are chosen for sft alone")
         _demand(self.start is not None, "start", "kto needs the adapter that sft made")
         # Its KL term is measured with the completions of neighbours in a batch.
         _demand(self.device_batch > 1, "device_batch", "kto compares rows of a batch: 2 or more")

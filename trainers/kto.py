@@ -9,7 +9,7 @@ import heapq
 import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import batched, chain
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,12 @@ def dataset(examples: Sequence[Example], batch: int) -> Any:
     from datasets import Dataset
 
     said = [list(one.tokens[one.prompt :]) for one in examples]
+    batches = [said[start : start + batch] for start in range(0, len(said), batch)]
     return Dataset.from_dict(
         {
             "prompt_ids": [list(one.tokens[: one.prompt]) for one in examples],
             "completion_ids": said,
-            "KL_completion_ids": [
-                other for rows in batched(said, batch) for other in (rows[-1], *rows[:-1])
-            ],
+            "KL_completion_ids": [other for rows in batches for other in (rows[-1], *rows[:-1])],
             "label": [one.label for one in examples],
             "length": [len(one.tokens) for one in examples],
         }
