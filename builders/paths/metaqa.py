@@ -50,6 +50,8 @@ CAVEAT = (
     "in their topic alone, the path of their number of hops that yields their answers best."
 )
 NEEDS_GRAPH = True
+MOST_ANSWERS = 50_000
+"""Of a question: more than the graph has entities."""
 
 _TOPIC = re.compile(r"\[(.+)\]")
 _HOP = re.compile(r"([123])-?hop")
@@ -76,7 +78,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     if topic is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
-    said = fields.items(fields.require(row, "answers"), "answers")
+    said = fields.items(fields.require(row, "answers"), "answers", MOST_ANSWERS)
     if not said:
         raise RowError("answers is empty")
     return KGQuestion(
