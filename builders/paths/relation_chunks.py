@@ -27,6 +27,7 @@ CHUNK_ROWS = 200
 _PATH = pa.list_(pa.string())
 SCHEMA = pa.schema(
     {
+        "index": pa.int32(),
         "question_id": pa.string(),
         "question": pa.string(),
         "topic": pa.string(),
@@ -41,7 +42,25 @@ SCHEMA = pa.schema(
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
-"""A row is a topic entity of a question."""
+"""A row is a topic entity of a question; ``index`` counts the chunk's questions that were read."""
+
+
+class Searcher:
+    """Who makes the rows (`work.shards.Annotator`): a search, no model."""
+
+    name = identity = "search"
+    simulated = False
+    own_processes = True
+
+    def check(self) -> None:
+        """Nothing that could be missing."""
+
+    def progress(self) -> str:
+        """No requests."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +140,8 @@ class PathsChunk:
                 row = raw.payload if content is None else content
                 rejects.append(Rejected(raw.location, _id_of(content), str(error), row))
                 continue
+            found += self._explored(len(ids), question, graph)
             ids.append((question.id, raw.location))
-            found += self._explored(question, graph)
         batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
         return Explorations(tuple(ids), tuple(rejects)), batch
 
@@ -143,13 +162,16 @@ class PathsChunk:
         except ValueError as error:
             raise RowError(str(error)) from None
 
-    def _explored(self, question: KGQuestion, graph: GraphStore) -> list[dict[str, Any]]:
+    def _explored(
+        self, index: int, question: KGQuestion, graph: GraphStore
+    ) -> list[dict[str, Any]]:
         """A row for each topic entity."""
         hops, most = question.hops, max(self.max_hops, question.hops)
         explored = {t: explore(graph, t, question.answers, hops, most) for t in question.topics}
         template = masked(question.question, question.topics)
         return [
             {
+                "index": index,
                 "question_id": question.id,
                 "question": question.question,
                 "topic": topic,
