@@ -1,20 +1,20 @@
 """From questions over a knowledge graph to a set of relation paths, ``dp-BENCHMARK-paths``.
 
-Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are gone
-through twice: for what only the whole corpus tells (how often a path is best, gold paths by
+Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are
+gone through twice: for what only the whole corpus tells (how often a path is best, gold paths by
 template), and to write the rows, beside the work; all is swapped in whole.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from builders.paths.kg_collect import Collected, PathsBuild, collect, graph_of, inputs_of
-from builders.paths.relation_chunks import GraphFile, code_of
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import (
     CONFIGS,
@@ -33,12 +33,10 @@ from builders.verified.statistics import libraries
 from builders.work import publishing
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
-from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
-    BY_TEMPLATE,
     KTO,
     PATHS_RECORD,
     REJECTS,
@@ -176,7 +174,7 @@ class _Written:
 def _neighbours(rows: Sequence[Mapping[str, Any]]) -> int:
     """Rows that follow one of the same question."""
     asked = [row["question_id"] for row in rows]
-    return sum(one == other for one, other in zip(asked, asked[1:], strict=False))
+    return sum(one == other for one, other in pairwise(asked))
 
 
 def _statistics(

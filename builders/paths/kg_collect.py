@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -202,8 +201,8 @@ def _line(plan: PathsBuild, reject: Rejected) -> bytes:
     if not plan.keep_rejects:
         id_ = "" if reject.id is None else f" (id {reject.id})"
         raise UserError(
-            f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep to "
-            f"put such rows into {REJECTS}"
+            f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
+            f"to put such rows into {REJECTS}"
         )
     told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
     record = {"benchmark": plan.benchmark, "split": plan.split, **told}

@@ -130,7 +130,8 @@ class PathsChunk:
 
     def make(self) -> tuple[Explorations, pa.RecordBatch]:
         """Read the rows and search their graph; one that can't be read is among the rejects."""
-        ids, rejects, found = [], [], list[dict[str, Any]]()
+        ids, rejects = list[tuple[str, str]](), list[Rejected]()
+        found: list[dict[str, Any]] = []
         for raw in self.rows:
             content: Any = None
             try:
@@ -178,7 +179,9 @@ class PathsChunk:
                 "template": template,
                 "hops": hops,
                 "answers": len(question.answers),
-                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in own.candidates],
+                "candidates": [
+                    _columns(c, "path", "f1", "shortest", "tied") for c in own.candidates
+                ],
                 "negatives": self._negatives(question, topic, explored),
             }
             for topic, own in explored.items()
@@ -188,7 +191,9 @@ class PathsChunk:
         self, question: KGQuestion, topic: str, explored: Mapping[str, Explored]
     ) -> list[dict[str, Any]]:
         key = f"{self.seed}\0{question.id}\0{topic}"
-        return [_columns(n, "path", "kind", "of") for n in negatives(topic, explored, key, self.most)]
+        return [
+            _columns(n, "path", "kind", "of") for n in negatives(topic, explored, key, self.most)
+        ]
 
 
 def _columns(noun: object, *names: str) -> dict[str, Any]:

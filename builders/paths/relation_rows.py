@@ -27,9 +27,7 @@ def config_features(config: str) -> Any:
         return Features({**keys, "rank": number, "prompt": turns, "completion": turns})
     if config.startswith(KTO):
         kind = ClassLabel(names=list(KINDS))
-        return Features(
-            {**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind}
-        )
+        return Features({**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
     return Features(
         {
             "question_id": text,
@@ -165,8 +163,8 @@ class _Turns:
 def dealt(rows: Sequence[Row], seed: int) -> list[Row]:
     """Rows in an order in which neighbours are of different questions, as far as that can be.
 
-    TRL's KTO takes a row's neighbour in its batch for an answer to another question. Each question's
-    rows are spread evenly; of two that still meet the second changes places with the next other.
+    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of
+    each are spread evenly; of two that still meet the second changes places with the next other.
     """
     sizes: dict[str, int] = {}
     place: dict[int, tuple[float, int]] = {}

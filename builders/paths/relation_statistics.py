@@ -1,4 +1,4 @@
-"""What a build of relation paths read and found, in the shape that ``statistics/paths.json`` keeps."""
+"""What a build of relation paths read and found, as ``statistics/paths.json`` keeps it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -4,11 +4,12 @@ Two rules of supervision, neither of which sees a gold path:
 
 - *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity
   to each answer. Many lead to an answer by chance, and a few to all the rest of the graph.
-- *best*: of all paths up to ``hops`` relations those of the best execution F1. Several often share
-  it (who wrote a film directed it, too); what the benchmark says of the question settles that
-  first, its own number of hops, or else the smaller number; then how often a path is among the
-  best of *other* questions: one that is so less than a fifth as often as its rival is taken for
-  chance. The fifth was found on one half of 3,000 MetaQA questions and measured on the other.
+- *best*: of all paths up to three relations those of the best execution F1. Where the benchmark
+  says how many hops a question has, paths of as many go before all others; where it does not, the
+  shorter one of two that tie does (a detour by way of other films often ends where one hop does).
+  Of those that still tie (who wrote a film directed it, too) the corpus decides: one that is best
+  less than a fifth as often as another is taken for chance. That fifth was found on one half of
+  3,000 MetaQA questions and measured on the other.
 """
 
 from collections import Counter, defaultdict
@@ -80,7 +81,10 @@ def explore(
 
 
 def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, ...]:
-    """The candidates, best first, with those that tie for the best marked."""
+    """The candidates, best first, with those that tie for the best marked.
+
+    Of MetaQA's 1-hop questions the best of *all* lengths have precision .56, of their own .87.
+    """
     own = [c for c in candidates if len(c.path) == hops] or candidates
     top = max((c.f1 for c in own), default=0.0)
     best = [c for c in own if c.f1 == top]
