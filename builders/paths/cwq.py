@@ -1,8 +1,8 @@
 """ComplexWebQuestions: WebQSP made harder, of up to four hops over Freebase.
 
 Source: https://www.tau-nlp.sites.tau.ac.il/compwebq
-(27,639 questions to train on, 3,519 to validate, 3,531 to test), read in the form of RoG's copies
-(`builders.paths.relation_rog` has a row and its quirks), from a file or the Hub.
+(27,639 questions to train on, 3,519 to validate, 3,531 to test), read in the form of RoG's copies,
+from a file or the Hub (`builders.paths.relation_rog` has a row and its quirks).
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """MetaQA: 1- to 3-hop questions about films, over a graph of 43,234 entities and 9 relations.
 
-Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on in ``1-hop/vanilla``,
-``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and 39,093 to validate
+Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on in
+``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and 39,093 to validate
 and test). Licence: CC BY 3.0, as its authors state.
 
 A question of the original files, invented; the topic stands in brackets, before the tab::
@@ -19,7 +19,6 @@ normalised; a film and a person, or a year and a film, of one name are one entit
 is annotated: gold ones are derived from all questions of a template (`builders.paths.weak`).
 """
 
-import gzip
 import json
 import re
 import zlib
@@ -34,6 +33,7 @@ from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.triples import NamedTriple
 from safe_stepwise.records import KGQuestion
+from safe_stepwise.store.files import unpacked
 
 NAME = "metaqa"
 LICENSE = "cc-by-3.0"
@@ -41,7 +41,8 @@ HOMEPAGE = "https://github.com/yuyuz/MetaQA"
 CITATION = """\
 @inproceedings{zhang2018variational,
   title = {Variational Reasoning for Question Answering with Knowledge Graph},
-  author = {Zhang, Yuyu and Dai, Hanjun and Kozareva, Zornitsa and Smola, Alexander J. and Song, Le},
+  author = {Zhang, Yuyu and Dai, Hanjun and Kozareva, Zornitsa and Smola, Alexander J. and
+            Song, Le},
   booktitle = {AAAI},
   year = {2018}
 }"""
@@ -50,6 +51,8 @@ CAVEAT = (
     "in their topic alone, the path of their number of hops that yields their answers best."
 )
 NEEDS_GRAPH = True
+MOST_ANSWERS = 50_000
+"""Of a question: more than the graph has entities."""
 
 _TOPIC = re.compile(r"\[(.+)\]")
 _HOP = re.compile(r"([123])-?hop")
@@ -76,7 +79,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     if topic is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
-    said = fields.items(fields.require(row, "answers"), "answers")
+    said = fields.items(fields.require(row, "answers"), "answers", MOST_ANSWERS)
     if not said:
         raise RowError("answers is empty")
     return KGQuestion(
@@ -97,10 +100,8 @@ def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
 
 def _begins_like_json(file: Path) -> bool:
     try:
-        with file.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            head = gzip.open(raw).read(64) if packed else raw.read(64)
+        with unpacked(file) as content:
+            head = content.read(64)
     except (OSError, EOFError, zlib.error):
         return True  # whose reader says what is wrong with it
     # A question may begin with its topic, "[Ana Brell] wrote which films": an array has no tab.
@@ -114,10 +115,8 @@ def _lines(file: Path, split: str) -> Iterator[RawRow]:
     hop = int(found[1]) if found else 0
     stem = f"{hop}hop-{split}" if hop else split
     try:
-        with file.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            for number, line in enumerate(gzip.open(raw) if packed else raw, 1):
+        with unpacked(file) as content:
+            for number, line in enumerate(content, 1):
                 if line.strip():
                     yield _row(line, number, file.name, f"{stem}-{number}", hop)
     except (OSError, EOFError, zlib.error) as error:

@@ -4,11 +4,12 @@ Two rules of supervision, neither of which sees a gold path:
 
 - *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity
   to each answer. Many lead to an answer by chance, and a few to all the rest of the graph.
-- *best*: of all paths up to ``hops`` relations those of the best execution F1. Several often share
-  it (who wrote a film directed it, too); what the benchmark says of the question settles that
-  first, its own number of hops, or else the smaller number; then how often a path is among the
-  best of *other* questions: one that is so less than a fifth as often as its rival is taken for
-  chance. The fifth was found on one half of 3,000 MetaQA questions and measured on the other.
+- *best*: of all paths up to three relations those of the best execution F1. Where the benchmark
+  says how many hops a question has, paths of as many go before all others; where it does not, the
+  shorter one of two that tie does (a detour by way of other films often ends where one hop does).
+  Of those that still tie (who wrote a film directed it, too) the corpus decides: one that is best
+  less than a fifth as often as another is taken for chance. That fifth was found on one half of
+  3,000 MetaQA questions and measured on the other.
 """
 
 from collections import Counter, defaultdict
@@ -54,8 +55,9 @@ def explore(
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
-    >>> [(c.path, c.f1) for c in explore(graph, "Oru", frozenset(["Ana"])).candidates]
-    [(('by',), 1.0)]
+    >>> found = explore(graph, "Oru", frozenset(["Ana"])).candidates
+    >>> [(c.path, c.f1, c.tied) for c in found]
+    [(('by',), 1.0, True), (('by', '~by', 'by'), 1.0, False)]
     """
     start = graph.node(topic)
     if start is None:
@@ -79,7 +81,10 @@ def explore(
 
 
 def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, ...]:
-    """The candidates, best first, with those that tie for the best marked."""
+    """The candidates, best first, with those that tie for the best marked.
+
+    Of MetaQA's 1-hop questions the best of *all* lengths have precision .56, of their own .87.
+    """
     own = [c for c in candidates if len(c.path) == hops] or candidates
     top = max((c.f1 for c in own), default=0.0)
     best = [c for c in own if c.f1 == top]
@@ -89,13 +94,13 @@ def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, .
     return tuple(sorted(marked, key=lambda c: (not c.tied, -c.f1, len(c.path), c.path)))
 
 
-def popularity(ties: Iterable[Sequence[RelationPath]]) -> Counter[RelationPath]:
-    """How often each path is best; questions share their one vote among the paths that tie."""
-    found: Counter[RelationPath] = Counter()
+def popularity(ties: Iterable[Sequence[RelationPath]]) -> dict[RelationPath, float]:
+    """How often each path is best; a question shares its one vote among the paths that tie."""
+    found: dict[RelationPath, float] = defaultdict(float)
     for tied in ties:
         for path in tied:
-            found[path] += 1 / len(tied)  # type: ignore[assignment]
-    return found
+            found[path] += 1 / len(tied)
+    return dict(found)
 
 
 def settled(
@@ -121,23 +126,24 @@ class Templates:
     """
 
     def __init__(self) -> None:
-        self._scores: dict[str, Counter[RelationPath]] = defaultdict(Counter)
+        self._scores: dict[str, dict[RelationPath, float]] = {}
         self.sizes: Counter[str] = Counter()
 
     def add(self, template: str, hops: int, found: Iterable[tuple[RelationPath, float]]) -> None:
         """Count one question's paths with their F1; one without hops has no gold path."""
         self.sizes[template] += 1
+        scores = self._scores.setdefault(template, defaultdict(float))
         for path, f1 in found:
             if len(path) == hops:
-                self._scores[template][path] += f1  # type: ignore[assignment]
+                scores[path] += f1
 
     def gold(self) -> dict[str, RelationPath]:
         """The gold path of each template that has one."""
         top = {name: _top(scores) for name, scores in self._scores.items() if scores}
-        support: Counter[RelationPath] = Counter()
+        support: dict[RelationPath, float] = defaultdict(float)
         for name, paths in top.items():
             for path in paths:
-                support[path] += self.sizes[name] / len(paths)  # type: ignore[assignment]
+                support[path] += self.sizes[name] / len(paths)
         return {name: max(paths, key=lambda p: (support[p], p)) for name, paths in top.items()}
 
 

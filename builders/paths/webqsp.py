@@ -1,8 +1,8 @@
 """WebQSP: questions that people asked a search engine, of up to two hops over Freebase.
 
 Source: https://www.microsoft.com/en-us/download/details.aspx?id=52763
-(2,826 questions to train on, 1,628 to test (246 of the former are split off to validate)), read in the form of RoG's copies
-(`builders.paths.relation_rog` has a row and its quirks), from a file or the Hub.
+(2,826 questions to train on, 1,628 to test), read in the form of RoG's copies, from a file or the
+Hub (`builders.paths.relation_rog` has a row and its quirks).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ HOMEPAGE = "https://www.microsoft.com/en-us/download/details.aspx?id=52763"
 CITATION = """\
 @inproceedings{yih2016webqsp,
   title = {The Value of Semantic Parse Labeling for Knowledge Base Question Answering},
-  author = {Yih, Wen-tau and Richardson, Matthew and Meek, Christopher and Chang, Ming-Wei and Suh, Jina},
+  author = {Yih, Wen-tau and Richardson, Matthew and Meek, Christopher and Chang, Ming-Wei
+            and Suh, Jina},
   booktitle = {ACL},
   year = {2016}
 }"""

@@ -8,7 +8,6 @@ held to the paths that there are.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Sampling, Schema

@@ -31,6 +31,11 @@ ASKED_OF = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
 RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
 """What the set's record calls the digest of the prompts of either setting."""
 
+PATHS, KTO, BY_TEMPLATE = "paths", "kto", "_by_template"
+"""Configs of `paths_set`, beside `PROMPT_COMPLETION`, and what one appends that is split so that no
+template of a question is on both sides."""
+PATHS_RECORD = f"statistics/{PATHS}.json"
+
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
 """Where a row of `VERIFIER_STEPS` comes from; stored as its place in this."""
@@ -68,6 +73,15 @@ REQUEST_FAILED = "the request failed"
 """Clauses with which reasons begin. Another run may turn what `REQUEST_FAILED` into rows."""
 
 _VERSION = re.compile(r"v(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
+
+
+def paths_set(benchmark: str) -> str:
+    """The dataset of relation paths of a benchmark.
+
+    >>> paths_set("metaqa")
+    'dp-metaqa-paths'
+    """
+    return f"dp-{benchmark}-{PATHS}"
 
 
 def known_version(version: str) -> str:
