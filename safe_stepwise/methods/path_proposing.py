@@ -27,7 +27,7 @@ def propose_request(
 ) -> Request:
     """The request for a path from ``topic``; greedy, if not said otherwise.
 
-    With ``paths``, the schema of the reply allows no others.
+    With ``paths``, they are the only replies that may be given; the schema says the same.
 
     >>> request = propose_request("who directed [Dune Rain]", "Dune Rain", [("directed_by",)])
     >>> print(request.messages[1].content)
@@ -35,11 +35,20 @@ def propose_request(
     Topic: "Dune Rain"
     >>> json.loads(request.schema.text)["properties"]
     {'path': {'enum': [['directed_by']]}}
+    >>> request.choices
+    ('{"path": ["directed_by"]}',)
     """
     prompt = prompts.load(_PROMPT)
     messages = prompt.messages(question=question, topic=topic)
     schema = prompt.schema if paths is None else _held_to(prompt.schema, paths)
-    return Request(messages, sampling or prompt.sampling, schema, prompt.role, reads=read_path)
+    return Request(
+        messages,
+        sampling or prompt.sampling,
+        schema,
+        prompt.role,
+        choices=tuple(map(completion_of, paths or ())),
+        reads=read_path,
+    )
 
 
 def _held_to(schema: Schema, paths: Sequence[RelationPath]) -> Schema:
