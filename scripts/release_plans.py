@@ -34,9 +34,7 @@ KNOWN = Known(
     check_teacher=lambda spec, where, lists: known_teacher(spec, where=where, lists=lists),
     check_engine=check_spec,
     check_composition=Composition,
-    check_recipe=lambda file, change: read_recipe(
-        file, {**change, **_PLACES}, VerifierRecipe
-    ),
+    check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}, VerifierRecipe),
 )
 
 

@@ -33,7 +33,7 @@ CLIPPING = 1.0
 class RowFilters:
     """Which rows a run trains on, of whatever kind they are."""
 
-    rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
+    rows: Annotated[int | None, "N rows left of each set, the first of a draw"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ class PathRecipe(Recipe):
         Recipe.__post_init__(self)
         for name in ("beta", "desirable_weight", "undesirable_weight"):
             _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
-        _demand(self.filters.paths is None or self.filters.paths >= 1, "filters.paths", "1 or more")
+        asked = self.filters.paths
+        _demand(asked is None or asked >= 1, "filters.paths", "has to be 1 or more")
         if self.method == "sft":
             _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return
@@ -213,7 +214,9 @@ R = TypeVar("R", bound=Recipe)
 def read_recipe(config: Path | None, options: Mapping[str, str], of: type[R]) -> R:
     """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
 
-    ``of`` is what it has to be one of, such as `VerifierRecipe`. Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
+    ``of`` is what it has to be one of, such as `VerifierRecipe`.
+
+    Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
     types_ = {key.name: key.type for key in keys(of)}
@@ -243,7 +246,7 @@ def known_key(name: str, known: Iterable[str], shown: str) -> None:
 
 def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
     """With lists for tuples, as JSON has them."""
-    plain = {}
+    plain: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict):
             plain[key] = _listed(value)

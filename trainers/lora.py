@@ -97,9 +97,7 @@ def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
     config.target_modules = sorted(config.target_modules)  # a set; sorted, the same bytes each time
     staged = work / "adapter"
     # The vocabulary is not trained, and looking whether it grew would ask the Hub.
-    model.save_pretrained(
-        str(staged), save_embedding_layers=False, selected_adapters=["default"]
-    )
+    model.save_pretrained(str(staged), save_embedding_layers=False, selected_adapters=["default"])
     for name in (WEIGHTS, CONFIG):
         # Not moved: safetensors writes files that others can't read.
         copy_file(staged / name, recipe.output / name)

@@ -22,9 +22,9 @@ from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
 from trainers.data import Data, kind_of, read_data
-from trainers.record import RECORD
 from trainers.kto import KTO
 from trainers.objective import Objective
+from trainers.record import RECORD
 from trainers.rows.base import Kind
 from trainers.sft import SFT
 
@@ -115,7 +115,7 @@ def _train(
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     seconds = progress.seconds
     after = _measured(trainer, held_out, objective)
-    measured = {"rows": len(data.held_out)}
+    measured: dict[str, float | None] = {"rows": len(data.held_out)}
     for name in objective.measures:
         measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
     found: Mapping[str, Any] = {}

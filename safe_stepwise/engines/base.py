@@ -88,16 +88,17 @@ class Request:
     """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
 
     ``choices`` are the only replies that may be given, to the letter; empty, any may. Engines that
-    cannot see to them go by the ``schema``, which should list the same. ``reads`` decides whether a reply that was cut off is one at all; no engine looks at it.
+    cannot see to them go by the ``schema``, which should list the same. ``reads`` decides whether a
+    reply that was cut off is one at all; no engine looks at it.
     """
 
     messages: tuple[Message, ...]
     sampling: Sampling = GREEDY
     schema: Schema | None = None
     role: str = ""
-    choices: tuple[str, ...] = ()
     scene: Scene | None = field(default=None, compare=False, repr=False)
     reads: Reader = field(default=anything, compare=False, repr=False)
+    choices: tuple[str, ...] = ()
 
 
 NO_USAGE = Usage()

@@ -121,7 +121,9 @@ def measure(recipes: Mapping[str, VerifierRecipe], rounds: int) -> dict[str, lis
 
 
 def rows(
-    recipes: Mapping[str, VerifierRecipe], runs: Mapping[str, Sequence[Mapping[str, Any]]], data: Data
+    recipes: Mapping[str, VerifierRecipe],
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    data: Data,
 ) -> list[tuple[str, str, str, str]]:
     """Rate against random batches, padding as a share of what is computed, and the loss."""
     seconds = {

@@ -134,7 +134,9 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
 
 
-def test_two_processes_take_the_same_steps(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
+def test_two_processes_take_the_same_steps(
+    recipe: VerifierRecipe, whole: Any, tmp_path: Path
+) -> None:
     """Of what each step is made stays the same; dropout alone is another in another process."""
     shared = replace(recipe, output=tmp_path / "shared")
     # What `accelerate launch` runs on GPUs; it knows no such way for CPUs of one machine.

@@ -49,9 +49,7 @@ def test_an_adapter_of_other_rows_or_another_recipe_is_stale(tmp_path: Path) -> 
         f"--workers 1".split()
     )
     steps, output = tmp_path / "safe-verifier-steps", tmp_path / "adapter"
-    recipe = read_recipe(
-        RECIPE, {"dataset": str(steps), "output": str(output)}, VerifierRecipe
-    )
+    recipe = read_recipe(RECIPE, {"dataset": str(steps), "output": str(output)}, VerifierRecipe)
     record = {
         "recipe": {**recipe.plain(), "dataset": steps.name},
         "dataset": {"sha256": fingerprint(open_rows(str(steps), "train", recipe.filters)[1])},

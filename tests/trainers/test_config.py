@@ -9,7 +9,7 @@ import pytest
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
 from scripts.training_options import read_options
-from trainers.config import VerifierRecipe, keys, read_recipe
+from trainers.config import PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
 AUTHORS = {
@@ -48,6 +48,45 @@ def test_the_recipes_are_complete(name: str) -> None:
         other = AUTHORS if name.endswith("authors") else {}
         assert plain == {**paper, **other}
         assert len(recipe.base_model.partition("@")[2]) == 40
+
+
+@pytest.mark.parametrize("name", ["dp-sft-llama31-8b", "dp-kto-llama31-8b"])
+def test_deliberations_values_are_its_recipes(name: str) -> None:
+    """Deliberation on Priors, section 3.1 and appendix A."""
+    method = name.split("-")[1]
+    recipe = read_recipe(
+        RECIPES / f"{name}.yaml",
+        {"dataset": "paths", "output": "adapter", "start": "sft"},
+        PathRecipe,
+    )
+    assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (16, 32, 0.1)
+    assert recipe.lora_modules == ("q_proj", "k_proj", "v_proj", "o_proj")
+    assert (recipe.warmup, recipe.effective_batch, recipe.dtype) == (0.1, 4, "bfloat16")
+    assert (recipe.method, recipe.quantization) == (method, "none")
+    assert (recipe.learning_rate, recipe.epochs) == {"sft": (5e-5, 2), "kto": (1e-5, 1)}[method]
+    assert (recipe.beta, recipe.desirable_weight, recipe.undesirable_weight) == (0.1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"method": "kto"}, "start: kto needs the adapter that sft made"),
+        ({"method": "kto", "start": "a", "device_batch": "1"}, "device_batch: kto compares rows"),
+        ({"method": "kto", "start": "a", "batching": "by_length"}, "batching: kto orders its rows"),
+        (
+            {"method": "kto", "start": "a", "filters.paths": "1"},
+            "filters.paths: are chosen for sft",
+        ),
+        ({"filters.negatives": "swap"}, "filters.negatives: are learnt by kto alone"),
+        ({"filters.paths": "0"}, "filters.paths: has to be 1 or more"),
+        ({"beta": "0"}, "beta: has to be more than 0"),
+        ({"incomplete_evidence": "true"}, "incomplete_evidence: no such key"),
+    ],
+)
+def test_a_recipe_of_paths_is_checked(said: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_recipe(None, {**GIVEN, "batching": "random", **said}, PathRecipe)
+    assert told in str(caught.value)
 
 
 def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
@@ -155,6 +194,8 @@ def test_an_effective_batch_that_cannot_be_is_an_error(
 def test_every_key_says_what_it_is() -> None:
     assert all(key.help for key in keys(VerifierRecipe))
     assert {"filters.rows", "lora_rank"} <= {key.name for key in keys(VerifierRecipe)}
+    assert all(key.help for key in keys(PathRecipe))
+    assert {"beta", "filters.negatives"} <= {key.name for key in keys(PathRecipe)}
 
 
 def _batches(effective: int, device: int) -> VerifierRecipe:

@@ -38,3 +38,13 @@ def test_a_shorter_prompt_makes_other_rows() -> None:
     assert cut.plain()["filters"]["drop_from_prompt"] is True
     assert cut.filters.unasked == "Logical"
     assert whole.filters.unasked is None
+
+
+def test_an_adapter_that_is_gone_on_from_is_known_by_its_content() -> None:
+    """Not by where it lies."""
+    begun: Any = SimpleNamespace(revision="a" * 64)
+    here = identity_of(replace(RECIPE, start="here"), WEIGHTS, DATA, begun)
+    assert here == identity_of(replace(RECIPE, start="there"), WEIGHTS, DATA, begun)
+    assert here == {**identity_of(RECIPE, WEIGHTS, DATA), "start": "a" * 64}
+    named = replace(RECIPE, lora_modules=("q_proj",))
+    assert identity_of(named, WEIGHTS, DATA)["lora_modules"] == ["q_proj"]

@@ -92,10 +92,7 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 def fingerprint(rows: Iterable[Row]) -> str:
     """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
     return identity(
-        [
-            [row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)]
-            for row in rows
-        ]
+        [[row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)] for row in rows]
     )
 
 

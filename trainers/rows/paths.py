@@ -17,7 +17,9 @@ and of ``prompt_completion``, where ``rank`` 0 is a question's first path of sev
 """
 
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import prompt_digest, read_path
@@ -36,13 +38,15 @@ def open_rows(
 ) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
 
-    Those of KTO have a ``label``, too.
+    Those of KTO have a ``label``, too. Of a number of rows, questions are drawn by the hash of
+    their id, each with all of its rows: a set is in the order of its source, which may have a
+    file a number of hops, and a good path is learnt beside the bad ones of its question.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
     """
     source, place = _found(dataset)
-    rows = list(load(dataset, place, source.revision, config, split))
+    rows = _rows(load(dataset, place, source.revision, config, split))
     wanted = {"id", "question_id", "prompt", "completion"}
     wanted |= {"label", "kind"} if config.startswith(KTO_ROWS) else {"rank"}
     for row in rows[:1]:
@@ -52,10 +56,25 @@ def open_rows(
     if unknown := sorted(set(filters.negatives) - kinds):
         known = ", ".join(sorted(kinds))
         raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
-    kept = [row for row in rows if _stays(row, filters)][: filters.rows]
+    kept = _drawn([row for row in rows if _stays(row, filters)], filters.rows)
     if not kept:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
     return source, kept
+
+
+def _rows(found: Any) -> list[Row]:
+    """With kinds in words."""
+    kind = found.features.get("kind")
+    named = getattr(kind, "int2str", None)  # as text they are words already
+    return [{**row, "kind": named(row["kind"])} if named else row for row in found]
+
+
+def _drawn(rows: list[Row], most: int | None) -> list[Row]:
+    if most is None:
+        return rows
+    drawn = sorted(rows, key=lambda row: sha256(row["question_id"].encode()).digest())[:most]
+    kept = {row["id"] for row in drawn}
+    return [row for row in rows if row["id"] in kept]
 
 
 def _stays(row: Row, filters: PathFilters) -> bool:

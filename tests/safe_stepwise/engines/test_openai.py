@@ -292,7 +292,12 @@ def test_template_settings_go_to_servers_that_take_them(
 
 @pytest.mark.parametrize(
     ("owner", "spec", "listed"),
-    [("vllm", "", True), ("vllm", "?template=off", True), ("sglang", "", False), ("openai", "", False)],
+    [
+        ("vllm", "", True),
+        ("vllm", "?template=off", True),
+        ("sglang", "", False),
+        ("openai", "", False),
+    ],
 )
 def test_listed_replies_go_to_servers_that_take_a_list(owner: str, spec: str, listed: bool) -> None:
     """Others are sent the schema that says the same."""
