@@ -33,7 +33,7 @@ CLIPPING = 1.0
 class RowFilters:
     """Which rows a run trains on, of whatever kind they are."""
 
-    rows: Annotated[int | None, "N rows left of each set, the first of a draw"] = None
+    rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
 
 
 @dataclass(frozen=True, slots=True)

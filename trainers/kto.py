@@ -173,9 +173,17 @@ def _unpadded(made: Mapping[str, Any], kind: str, number: int) -> tuple[list[int
 
 
 def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
-    """Held-out rows, in batches like those that are trained on."""
+    """Held-out rows, in batches like those that are trained on.
+
+    Raises ``UserError`` for too few of them.
+    """
     prompts = [one.tokens[: one.prompt] for one in examples]
     drawn = apart(prompts, 1, recipe.device_batch, recipe.seed)
+    if len({examples[n].label for n in drawn}) < 2:
+        raise UserError(
+            f"held_out {recipe.held_out}: makes no batch of {recipe.device_batch} with rows of "
+            "both labels; hold out more, or 0"
+        )
     return dataset([examples[n] for n in drawn], recipe.device_batch)
 
 

@@ -182,6 +182,7 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
         ({"lora_modules": ("q_proj",)}, "is on k_proj, o_proj, q_proj, v_proj"),
         ({"start": "no-such-adapter"}, "no-such-adapter"),
         ({"filters": PathFilters(negatives=("swap",))}, "no swap in it, only truncation"),
+        ({"held_out": 1}, "held_out 1: makes no batch of 2 with rows of both labels"),
         ({"device_batch": 16, "effective_batch": 16}, "too few prompts for a batch of 16"),
     ],
 )

@@ -36,11 +36,11 @@ _SETS = "dp-*-paths"
 def open_rows(
     dataset: str, split: str, filters: PathFilters, config: str
 ) -> tuple[Source, list[Row]]:
-    """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
+    """The rows ``{id, prompt, completion}`` of a split that the filters leave.
 
-    Those of KTO have a ``label``, too. Of a number of rows, questions are drawn by the hash of
-    their id, each with all of its rows: a set is in the order of its source, which may have a
-    file a number of hops, and a good path is learnt beside the bad ones of its question.
+    Those of KTO have a ``label``, too. Questions come in the order of their ids' hashes, each with
+    all of its rows, so that the first N rows are a draw: a set is in the order of its source,
+    which may have a file a number of hops.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
@@ -56,7 +56,8 @@ def open_rows(
     if unknown := sorted(set(filters.negatives) - kinds):
         known = ", ".join(sorted(kinds))
         raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
-    kept = _drawn([row for row in rows if _stays(row, filters)], filters.rows)
+    drawn = sorted(rows, key=lambda row: sha256(row["question_id"].encode()).digest())
+    kept = [row for row in drawn if _stays(row, filters)][: filters.rows]
     if not kept:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
     return source, kept
@@ -67,14 +68,6 @@ def _rows(found: Any) -> list[Row]:
     kind = found.features.get("kind")
     named = getattr(kind, "int2str", None)  # as text they are words already
     return [{**row, "kind": named(row["kind"])} if named else row for row in found]
-
-
-def _drawn(rows: list[Row], most: int | None) -> list[Row]:
-    if most is None:
-        return rows
-    drawn = sorted(rows, key=lambda row: sha256(row["question_id"].encode()).digest())[:most]
-    kept = {row["id"] for row in drawn}
-    return [row for row in rows if row["id"] in kept]
 
 
 def _stays(row: Row, filters: PathFilters) -> bool:
