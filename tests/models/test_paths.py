@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +11,15 @@ from typing import Any
 import pytest
 
 from safe_stepwise.errors import UserError
+from tests.models.killing import killed
 from tests.trainers.paths_sets import write_set
 from trainers import kto, lora, machine
 from trainers.base_model import find_base, load_base
-from trainers.checkpoints import is_complete
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import read_data
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -152,27 +145,15 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
 ) -> None:
     """Transformers would load the reference of a checkpoint, and leave what was learnt."""
     halved = replace(preferring, output=tmp_path / "halved")
-    work = halved.output / ".work" / "training"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scripts.train_paths", *_options(halved)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not is_complete(work / "checkpoint-2"):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (halved.output / "training.json").exists()
+    killed("train_paths", halved)
     resumed = train(halved, resume=True)
     assert resumed["run"]["resumed_from_step"] >= 2
     assert resumed["curve"] == whole["curve"]
     assert resumed["held_out"] == whole["held_out"]
     assert resumed["adapter"] == whole["adapter"]  # to the last bit
+    (halved.output / "training.json").unlink()
     with pytest.raises(UserError, match="begun with another beta"):
-        train(replace(halved, beta=0.2), resume=True) if _reopened(halved) else None
+        train(replace(halved, beta=0.2), resume=True)
 
 
 @pytest.mark.parametrize(
@@ -212,19 +193,3 @@ def _stored(adapter: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
     return load_file(adapter / "adapter_model.safetensors")
-
-
-def _reopened(recipe: PathRecipe) -> bool:
-    """Whether a finished run was made an unfinished one."""
-    (recipe.output / "training.json").unlink()
-    return True
-
-
-def _options(recipe: PathRecipe) -> list[str]:
-    plain = recipe.plain()
-    plain.pop("filters")
-    told = {key: value for key, value in plain.items() if value not in (None, [])}
-    return [
-        f"--{key}={','.join(value) if isinstance(value, list) else value}"
-        for key, value in told.items()
-    ]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +21,8 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from scripts import build_verified, build_verifier_steps
+from tests.models.killing import ROOT, killed, options_of
 from trainers.base_model import find_base
-from trainers.checkpoints import is_complete
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import read_data, train_rows
 from trainers.lora import merge
@@ -32,8 +30,6 @@ from trainers.rows.tokens import check_masks
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,20 +100,7 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     recipe: VerifierRecipe, whole: Any, tmp_path: Path
 ) -> None:
     halved = replace(recipe, output=tmp_path / "halved")
-    work = halved.output / ".work" / "training"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scripts.train_verifier", *_options(halved)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not is_complete(work / "checkpoint-2"):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (halved.output / "training.json").exists()
+    work = killed("train_verifier", halved)
     with pytest.raises(UserError, match="add --resume"):
         train(halved)
     with pytest.raises(UserError, match="begun with another seed"):
@@ -144,7 +127,7 @@ def test_two_processes_take_the_same_steps(
     told = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
     done = subprocess.run(
         [sys.executable, "-m", *launch, sys.executable, "-m", "scripts.train_verifier",
-         *_options(shared)],
+         *options_of(shared)],
         cwd=ROOT, env={**os.environ, **told},
         capture_output=True, text=True,
     )  # fmt: skip
@@ -313,10 +296,3 @@ def test_it_learns_twelve_labels(recipe: VerifierRecipe, whole: Any, tmp_path: P
     assert made["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
     assert whole["prompt_sha256"] == prompt_digest()
     assert whole["recipe"]["incomplete_evidence"] is False
-
-
-def _options(recipe: VerifierRecipe) -> list[str]:
-    plain = recipe.plain()
-    nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
-    told = {key: value for key, value in {**plain, **nested}.items() if value not in (None, [])}
-    return [f"--{key}={value}" for key, value in told.items()]
