@@ -150,7 +150,7 @@ class SqliteGraph:
     def names(self, nodes: Iterable[int]) -> list[str]:
         """See `GraphStore`."""
         wanted = list(nodes)
-        asked = "SELECT id, name FROM json_each(?) CROSS JOIN entity ON id = value"
+        asked = "SELECT entity.id, name FROM json_each(?) CROSS JOIN entity ON entity.id = value"
         found = dict(self._db.execute(asked, (json.dumps(wanted),)))
         return [found[node] for node in wanted]
 
