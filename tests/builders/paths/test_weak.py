@@ -54,10 +54,11 @@ def test_a_topic_or_an_answer_that_the_graph_lacks_gives_no_path() -> None:
 
 
 def test_a_path_that_is_rarely_best_is_taken_for_chance() -> None:
-    popular = popularity([[("by",)]] * 9 + [[("by",), ("in",)]] + [[("of",)]] * 5)
+    popular = popularity([([("by",)], 9), ([("by",), ("in",)], 1), ([("of",)], 5)])
     assert settled([("by",), ("in",)], popular) == [("by",)]
     assert settled([("of",), ("by",)], popular) == [("by",), ("of",)]
     assert settled([("in",)], popular) == [("in",)]
+    assert settled([("unheard", "of"), ("on",)], popular) == [("on",), ("unheard", "of")]
 
 
 def test_a_template_has_the_path_that_most_of_its_questions_have() -> None:
@@ -89,7 +90,7 @@ def test_real_questions_are_answered_by_their_gold_paths_and_weak_labels_have_th
         paths = [(c.path, c.f1) for c in found[q.id]]
         templates.add(masked(q.question, q.topics), q.hops, paths)
     gold = templates.gold()
-    popular = popularity([[c.path for c in cs if c.tied] for cs in found.values()])
+    popular = popularity(([c.path for c in cs if c.tied], 1) for cs in found.values())
     held = [q for q in asked if int(hashlib.sha256(q.id.encode()).hexdigest(), 16) % 2]
     exact: dict[Convention, tuple[float, ...]] = {
         "no_topic": (0.94, 0.99, 0.99),
