@@ -33,7 +33,15 @@ from safe_stepwise.engines.base import Completion
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
-from scripts import build_verified, build_verifier_steps, cli, evaluate_stepwise, regenerate
+from scripts import (
+    build_paths,
+    build_verified,
+    build_verifier_steps,
+    cli,
+    evaluate_stepwise,
+    regenerate,
+)
+from tests.makers import films
 
 ROOT = Path(__file__).parents[1]
 REPLY, TRAJECTORY = "reply", "trajectory"
@@ -91,6 +99,14 @@ def release(folder: Path) -> list[str]:
     ]
 
 
+def paths(folder: Path, rows: int) -> list[str]:
+    kb, asked = films.written(folder / "films", 12)
+    return [
+        *("--benchmark", "metaqa", "--kb", str(kb), "--input", str(asked), "--split", "train"),
+        *("--limit", str(rows), "--workers", "1", "--output", str(folder / "paths")),
+    ]
+
+
 Runs = list[tuple[Main, list[str]]]
 
 
@@ -115,13 +131,23 @@ def case(name: str, folder: Path) -> Runs:
             (evaluate_stepwise.main, evaluation(folder, 2)),
             (evaluate_stepwise.main, evaluation(folder, 3)),
         ],
+        "build_paths": [
+            (build_paths.main, paths(folder, 8)),
+            (build_paths.main, paths(folder, 12)),
+        ],
         "regenerate": [(regenerate.main, release(folder))],
     }[name]
 
 
 LOG = Path(os.devnull)
 """Where commands print to."""
-COMMANDS = ("build_verified", "build_verifier_steps", "evaluate_stepwise", "regenerate")
+COMMANDS = (
+    "build_verified",
+    "build_verifier_steps",
+    "build_paths",
+    "evaluate_stepwise",
+    "regenerate",
+)
 
 
 def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> int:

@@ -6,6 +6,7 @@ template), and to write the rows, beside the work; all is swapped in whole.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -37,9 +38,11 @@ from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
+    BY_TEMPLATE,
     KTO,
     PATHS_RECORD,
     REJECTS,
+    TRAIN,
     paths_set,
 )
 from safe_stepwise.store.progress import counts, telling
@@ -80,9 +83,13 @@ def build(plan: PathsBuild, card: Card) -> PathStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What only all questions together tell."""
+    """What only all questions together tell.
 
-    popular: Mapping[RelationPath, float]
+    ``popular`` is how often a path is best, by way of splitting: of its questions of train alone,
+    so that no label there knows of a question of test.
+    """
+
+    popular: Mapping[str, Mapping[RelationPath, float]]
     gold: Mapping[str, RelationPath]
     splits: Splits
     templates: Mapping[str, int]
@@ -105,17 +112,23 @@ def _searched(done: Collected, title: str) -> Iterator[list[dict[str, Any]]]:
 
 def _survey(plan: PathsBuild, done: Collected) -> Corpus:
     templates, hops = Templates(), dict[str, int]()
-    popular: dict[RelationPath, float] = {}
+    ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
+    drawn = Splits(plan.seed, plan.test_share, frozenset())
     for rows in _searched(done, "survey"):
-        found = [(row, candidates_of(row)) for row in rows]
-        for row, candidates in found:
-            hops.setdefault(row["template"], row["hops"])
-            templates.add(row["template"], row["hops"], [(c.path, c.f1) for c in candidates])
-        ties = [[c.path for c in candidates if c.tied] for _, candidates in found]
-        for path, number in popularity(ties).items():
-            popular[path] = popular.get(path, 0.0) + number
+        for row in rows:
+            name, candidates = row["template"], candidates_of(row)
+            hops.setdefault(name, row["hops"])
+            templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
+            learnt = drawn.of("", row["question"], name) == TRAIN
+            ties[name, learnt, tuple(c.path for c in candidates if c.tied)] += 1
     out = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     splits = Splits(plan.seed, plan.test_share, out)
+    popular = {
+        "": popularity((tied, n) for (_, learnt, tied), n in ties.items() if learnt),
+        BY_TEMPLATE: popularity(
+            (tied, n) for (name, _, tied), n in ties.items() if name not in out
+        ),
+    }
     return Corpus(popular, templates.gold(), splits, templates.sizes)
 
 
@@ -140,11 +153,12 @@ class _Written:
             for split in SPLITS
         }
         for rows in _searched(done, "rows"):
-            asked = [labelled(row, self.corpus.popular, self.corpus.gold) for row in rows]
-            for one in asked:
-                self.audit.add(one, judged(one, self.plan.negatives, self._key(one)))
-            for place, made in self._made(asked).items():
-                writers[place].add(pa.Table.from_pylist(made, schema=schemas[place[0]]))
+            for way in WAYS:
+                popular = self.corpus.popular[way]
+                asked = [labelled(row, popular, self.corpus.gold) for row in rows]
+                for (config, split), made in self._made(asked, way).items():
+                    table = pa.Table.from_pylist(made, schema=schemas[config])
+                    writers[config, way, split].add(table)
         files: _Files = {config + way: {} for config in CONFIGS for way in WAYS}
         for (config, way, split), writer in writers.items():
             files[config + way][split] = writer.close()
@@ -153,21 +167,22 @@ class _Written:
     def _key(self, one: Labelled) -> str:
         return f"{self.plan.seed}\0{one.searched['question_id']}\0{one.searched['topic']}"
 
-    def _made(self, asked: Sequence[Labelled]) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-        """The rows of a chunk, by config, way of splitting and split."""
-        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    def _made(
+        self, asked: Sequence[Labelled], way: str
+    ) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """The rows of a chunk by config and split, one way; those split by question are counted."""
+        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for one in asked:
-            made = rows_of(self.plan.benchmark, one, self.plan.negatives, self._key(one))
-            question, template = one.searched["question"], one.searched["template"]
-            splits = {way: self.corpus.splits.of(way, question, template) for way in WAYS}
-            for config, make in made.items():
-                rows = make()
-                for way, split in splits.items():
-                    found.setdefault((config, way, split), []).extend(rows)
+            told = judged(one, self.plan.negatives, self._key(one))
+            if way == "":
+                self.audit.add(one, told)
+            split = self.corpus.splits.of(way, one.searched["question"], one.searched["template"])
+            for config, rows in rows_of(self.plan.benchmark, one, told).items():
+                found.setdefault((config, split), []).extend(rows)
         for place, rows in found.items():
             if place[0] == KTO:
                 found[place] = dealt(rows, self.plan.seed)
-                self.neighbours += place[1] == "" and _neighbours(found[place])
+                self.neighbours += _neighbours(found[place])
         return found
 
 

@@ -1,8 +1,8 @@
 """MetaQA: 1- to 3-hop questions about films, over a graph of 43,234 entities and 9 relations.
 
 Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on in
-``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and 39,093 to validate
-and test). Licence: CC BY 3.0, as its authors state.
+``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and
+39,093 to validate and test). Licence: CC BY 3.0, as its authors state.
 
 A question of the original files, invented; the topic stands in brackets, before the tab::
 

@@ -1,6 +1,6 @@
 """The columns of a set of relation paths, and the way from searched questions to its rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,24 +89,27 @@ def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
 
 
 def rows_of(
-    benchmark: str, one: Labelled, most: int, key: str
-) -> Mapping[str, Callable[[], list[Row]]]:
-    """What makes the rows of each config; ``most`` and ``key`` as of `negatives`."""
+    benchmark: str, one: Labelled, told: Sequence[tuple[RelationPath, str]]
+) -> dict[str, list[Row]]:
+    """The rows of each config; ``told`` are the paths that `judged` found."""
     turns = _Turns(benchmark, one.searched)
     return {
-        PATHS: lambda: _paths(one),
-        PROMPT_COMPLETION: lambda: [
+        PATHS: _paths(one),
+        PROMPT_COMPLETION: [
             {**turns.row(path), "rank": rank} for rank, path in enumerate(one.best)
         ],
-        KTO: lambda: [
+        KTO: [
             {**turns.row(path, kind), "label": kind == POSITIVE, "kind": KINDS.index(kind)}
-            for path, kind in judged(one, most, key)
+            for path, kind in told
         ],
     }
 
 
 def judged(one: Labelled, most: int, key: str) -> list[tuple[RelationPath, str]]:
-    """The paths to prefer, then those not to, each once with its kind."""
+    """The paths to prefer, then those not to, each once with its kind.
+
+    ``most`` and ``key`` are as of `negatives`.
+    """
     kept, found = set(one.best), dict.fromkeys(one.best, POSITIVE)
     for kind in KINDS[1:]:
         made = [n for n in one.searched["negatives"] if n["kind"] == kind]

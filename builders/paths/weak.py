@@ -8,8 +8,8 @@ Two rules of supervision, neither of which sees a gold path:
   says how many hops a question has, paths of as many go before all others; where it does not, the
   shorter one of two that tie does (a detour by way of other films often ends where one hop does).
   Of those that still tie (who wrote a film directed it, too) the corpus decides: one that is best
-  less than a fifth as often as another is taken for chance. That fifth was found on one half of
-  3,000 MetaQA questions and measured on the other.
+  less than a fifth as often as another, of the questions to train on, is taken for chance. That
+  fifth was found on one half of 3,000 MetaQA questions and measured on the other.
 """
 
 from collections import Counter, defaultdict
@@ -94,12 +94,15 @@ def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, .
     return tuple(sorted(marked, key=lambda c: (not c.tied, -c.f1, len(c.path), c.path)))
 
 
-def popularity(ties: Iterable[Sequence[RelationPath]]) -> dict[RelationPath, float]:
-    """How often each path is best; a question shares its one vote among the paths that tie."""
+def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[RelationPath, float]:
+    """How often each path is best, of paths that tie and the number of questions of which they do.
+
+    A question shares its one vote among them.
+    """
     found: dict[RelationPath, float] = defaultdict(float)
-    for tied in ties:
+    for tied, questions in ties:
         for path in tied:
-            found[path] += 1 / len(tied)
+            found[path] += questions / len(tied)
     return dict(found)
 
 
@@ -111,9 +114,10 @@ def settled(
     >>> settled([("by",), ("in", "by")], {("by",): 30, ("in", "by"): 2})
     [('by',)]
     """
-    most = max((popular[path] for path in tied), default=0.0)
-    kept = [path for path in tied if popular[path] >= RARE * most]
-    return sorted(kept, key=lambda path: (-popular[path], path))
+    votes = {path: popular.get(path, 0.0) for path in tied}
+    most = max(votes.values(), default=0.0)
+    kept = [path for path in tied if votes[path] >= RARE * most]
+    return sorted(kept, key=lambda path: (-votes[path], path))
 
 
 class Templates:

@@ -9,6 +9,7 @@ A path is carried out by a named convention, as benchmarks differ in what may be
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Literal, get_args
 
 from safe_stepwise.graphs.store import GraphStore
@@ -38,8 +39,7 @@ def execute(
     if start is None:
         return frozenset()
     if convention == "no_revisit":
-        ends = {chain[-1] for chain in _chains(graph, (start,), path, convention)}
-        return frozenset(graph.names(ends))
+        return frozenset(chain[-1] for chain in instances(graph, topic, path, convention))
     nodes = {start}
     for relation in path:
         nodes = graph.follow(nodes, relation)
@@ -57,21 +57,26 @@ def instances(
 ) -> list[tuple[str, ...]]:
     """The chains of entities along a path, sorted by their names; the first ``most`` of them."""
     start = graph.node(topic)
-    chains = [] if start is None else list(_chains(graph, (start,), path, convention))
-    names = dict(zip(nodes := {n for c in chains for n in c}, graph.names(nodes), strict=True))
-    return sorted(tuple(names[node] for node in chain) for chain in chains)[:most]
+    if start is None:
+        return []
+    return list(islice(_chains(graph, (start,), (topic,), path, convention), most))
 
 
 def _chains(
-    graph: GraphStore, chain: tuple[int, ...], path: RelationPath, convention: Convention
-) -> Iterator[tuple[int, ...]]:
+    graph: GraphStore,
+    nodes: tuple[int, ...],
+    names: tuple[str, ...],
+    path: RelationPath,
+    convention: Convention,
+) -> Iterator[tuple[str, ...]]:
+    """The chains that go on from one, by name, so that nobody has to wait for all of them."""
     if not path:
-        yield chain
+        yield names
         return
-    barred: Collection[int] = {NO_TOPIC: chain[:1], "no_revisit": chain}.get(convention, ())
-    for node in graph.follow(chain[-1:], path[0]):
-        if node not in barred:
-            yield from _chains(graph, (*chain, node), path[1:], convention)
+    barred: Collection[int] = {NO_TOPIC: nodes[:1], "no_revisit": nodes}.get(convention, ())
+    ends = [node for node in graph.follow(nodes[-1:], path[0]) if node not in barred]
+    for name, node in sorted(zip(graph.names(ends), ends, strict=True)):
+        yield from _chains(graph, (*nodes, node), (*names, name), path[1:], convention)
 
 
 def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:

@@ -120,6 +120,7 @@ LIMITS = {
     **dict.fromkeys(("direct", "react", "revise", "summarize"), 1024),
     **dict.fromkeys(("decompose", "search", "terminate"), 512),
     "judge": 512,
+    "propose": 128,
 }
 
 

@@ -22,7 +22,13 @@ from tests import kill_sweep
 from tests.kill_sweep import COMMANDS, evaluation, listing, release, verified
 
 ROOT = Path(__file__).parents[2]
-SAMPLE = {"build_verified": 4, "build_verifier_steps": 1, "evaluate_stepwise": 4, "regenerate": 1}
+SAMPLE = {
+    "build_verified": 4,
+    "build_verifier_steps": 1,
+    "build_paths": 4,
+    "evaluate_stepwise": 4,
+    "regenerate": 1,
+}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
