@@ -38,9 +38,9 @@ def open_rows(
 ) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave.
 
-    Those of KTO have a ``label``, too. Questions come in the order of their ids' hashes, each with
-    all of its rows, so that the first N rows are a draw: a set is in the order of its source,
-    which may have a file a number of hops.
+    Those of KTO have a ``label``, too. They come in the order of their ids' hashes, so that the
+    first N are a draw, of as many questions as can be: a set is in the order of its source, which
+    may have a file a number of hops.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
@@ -56,7 +56,7 @@ def open_rows(
     if unknown := sorted(set(filters.negatives) - kinds):
         known = ", ".join(sorted(kinds))
         raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
-    drawn = sorted(rows, key=lambda row: sha256(row["question_id"].encode()).digest())
+    drawn = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
     kept = [row for row in drawn if _stays(row, filters)][: filters.rows]
     if not kept:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
