@@ -6,7 +6,7 @@ from cards.cards import Config, DatasetCard, Record, render
 from safe_stepwise.store.names import (
     CORRUPTIONS,
     PATH_PROBE,
-    PATHS,
+    PROBED,
     README,
     TEST,
     TRAIN,
@@ -42,7 +42,7 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
         card,
         "path_probe.md.jinja",
         ["text-classification"],
-        default=PATHS,
+        default=PROBED,
         record=statistics,
         kinds=CORRUPTIONS,
         meanings=MEANINGS,
@@ -64,7 +64,7 @@ def _by_form(marked: Mapping[str, Record]) -> float | None:
 
 def _configs(written: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...]:
     """Every config that has rows, the default first."""
-    names = sorted(written, key=lambda name: (name != PATHS, name))
+    names = sorted(written, key=lambda name: (name != PROBED, name))
     found = (
         Config(
             name, tuple((s, n) for s in (TRAIN, VALIDATION, TEST) if (n := _rows(written, name, s)))

@@ -113,6 +113,33 @@ class Question:
         return tuple([(n, p) for n, p in enumerate(self.passages, 1) if p.is_gold])
 
 
+RelationPath = tuple[str, ...]
+"""Relations to follow one after the other, ``~relation`` from tail to head."""
+
+
+@dataclass(frozen=True, slots=True)
+class KGQuestion:
+    """A question over a knowledge graph, whose answers are a set of its entities.
+
+    Names, of topics and answers too, are those of the graph and never normalised: MetaQA's differ
+    by no more than their case, at times. ``gold_paths`` are the relation paths that a benchmark
+    annotates from its topics, and ``hops`` their length; what it does not say is empty or 0.
+    """
+
+    id: str
+    benchmark: str
+    split: str
+    question: str
+    topics: tuple[str, ...]
+    answers: frozenset[str]
+    gold_paths: tuple[RelationPath, ...] = ()
+    hops: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.topics or not all((*self.topics, *self.answers)):
+            raise ValueError("a question over a graph has a topic, and no name in it is empty")
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """What verification found out about one question (DESIGN section 5).
@@ -217,8 +244,15 @@ def canonical_json(value: Any) -> str:
     )
 
 
-def as_object(noun: Any) -> dict[str, Any]:
-    """The ``default`` of `json` for dataclasses: one at a time, without the copies of `asdict`."""
+def as_object(noun: Any) -> Any:
+    """The ``default`` of `json`: dataclasses as objects, one at a time, without the copies of
+    `asdict`, and sets as sorted lists.
+
+    >>> as_object(frozenset("ba"))
+    ['a', 'b']
+    """
+    if isinstance(noun, frozenset):
+        return sorted(noun)
     return {field.name: getattr(noun, field.name) for field in fields(noun)}
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from builders.benchmarks import BENCHMARKS
-from builders.paths.metaqa import NAME, film_questions, read_films, read_questions
+from builders.paths.probe_metaqa import NAME, film_questions, read_films, read_questions
 from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, labelled, once

@@ -18,10 +18,10 @@ from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import FOLDER, command, run, warn
 from scripts.evaluate_verifier import evaluated
-from scripts.train_verifier import summary
+from scripts.training_options import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
-from trainers.config import Recipe, read_recipe
+from trainers.config import VerifierRecipe, read_recipe
 from trainers.data import kind_of
 from trainers.lora import merge
 from trainers.record import RECORD
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
     need("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
     asked = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
-    recipe = read_recipe(RECIPE, asked)
+    recipe = read_recipe(RECIPE, asked, VerifierRecipe)
     forget_stale(recipe)
     print(summary(train(recipe, resume=True, warn=warn), recipe.output))
     losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> None:
     print("\n" + "\n".join(margins(found)))
 
 
-def forget_stale(recipe: Recipe) -> None:
+def forget_stale(recipe: VerifierRecipe) -> None:
     """Remove an adapter of other rows or another recipe, which `--resume` would take for done."""
     file = recipe.output / RECORD
     if not file.is_file():

@@ -11,7 +11,7 @@ from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, VERIFIER_STEPS
 from trainers.base_model import find_base
-from trainers.config import Recipe, read_recipe
+from trainers.config import VerifierRecipe, read_recipe
 from trainers.machine import need_libraries
 
 
@@ -36,12 +36,12 @@ class Training:
         return self.home / ADAPTER
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> VerifierRecipe:
         """The recipe on the release's rows; raises ``UserError`` for one that is none."""
         where: dict[str, Any] = {"dataset": str(self.steps), "output": str(self.folder)}
         if self.plus is not None:
             where["plus"] = [str(self.plus)]
-        return read_recipe(self.entry.recipe, {**self.entry.changes, **where})
+        return read_recipe(self.entry.recipe, {**self.entry.changes, **where}, VerifierRecipe)
 
     def check(self) -> None:
         """Raise ``UserError`` if libraries or the base model are missing, before hours of work."""

@@ -22,7 +22,7 @@ from safe_stepwise.open import check_spec
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, VERIFIED
 from safe_stepwise.store.published import read_published
-from trainers.config import read_recipe
+from trainers.config import VerifierRecipe, read_recipe
 
 _PLACES = {"dataset": "of the release", "output": "of the release"}
 """What a recipe is told where it is trained."""
@@ -34,7 +34,7 @@ KNOWN = Known(
     check_teacher=lambda spec, where, lists: known_teacher(spec, where=where, lists=lists),
     check_engine=check_spec,
     check_composition=Composition,
-    check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}),
+    check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}, VerifierRecipe),
 )
 
 
@@ -71,7 +71,9 @@ def foreseen_trainings(manifest: Manifest) -> Iterator[Foreseen]:
     blocks = manifest.blocks.items()
     named += [(part, name, one) for part, b in blocks for name, one in b.adapters.items()]
     for part, name, entry in named:
-        recipe = read_recipe(entry.recipe, {**entry.change, "dataset": "-", "output": "-"})
+        recipe = read_recipe(
+            entry.recipe, {**entry.change, "dataset": "-", "output": "-"}, VerifierRecipe
+        )
         yield Foreseen(part, name, recipe.base_model, recipe.filters.rows, recipe.epochs)
 
 

@@ -3,91 +3,18 @@
 python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml ...
 """
 
-import argparse
-import dataclasses
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from safe_stepwise.errors import UserError
-from scripts.cli import command, run, warn
-from trainers.config import keys, known_key, read_recipe
-from trainers.run import train
+from scripts.cli import run
+from scripts.training_options import trained
+from trainers.config import VerifierRecipe
+
+NAME = "train_verifier"
 
 
 def main(arguments: Sequence[str]) -> None:
     """Train and print a summary; raises ``UserError`` for what the user can mend."""
-    config, options, resume = _read(arguments)
-    first = int(os.environ.get("RANK", 0)) == 0
-    try:
-        recipe = read_recipe(config, options)
-        record = train(recipe, resume, warn)
-    except UserError:
-        if first:
-            raise
-        raise SystemExit(2) from None  # the first process says it for all
-    except KeyboardInterrupt:
-        print(
-            f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr
-        )
-        raise SystemExit(130) from None
-    if first:
-        print(summary(record, recipe.output))
-
-
-def summary(record: Mapping[str, Any], output: Path) -> str:
-    """What was trained, how long it took, where it is, how to open it."""
-    run_, curve, held = record["run"], record["curve"], record["held_out"]
-    memory = run_["peak_memory_bytes"] / 2**30
-    lines = [
-        f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
-        f"{record['recipe']['effective_batch']} in {run_['seconds']:,.0f} s "
-        f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
-        f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
-    ]
-    if held["rows"]:
-        lines.append(
-            f"{held['rows']} held-out rows: loss {held['loss_before']:.4f} before, "
-            f"{held['loss_after']:.4f} after"
-        )
-    if long := len(record["dataset"]["dropped_as_long"]):
-        lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
-    base = record["base_model"]["name"]
-    return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
-
-
-def _read(arguments: Sequence[str]) -> tuple[Path | None, dict[str, str], bool]:
-    parser = command("train_verifier", "Train a verifier adapter with QLoRA, by a recipe.")
-    parser.argument_default, parser.allow_abbrev = argparse.SUPPRESS, False
-    add = parser.add_argument
-    add("--config", type=Path, metavar="FILE", help="a recipe: trainers/recipes/NAME.yaml")
-    add("--resume", action="store_true", help="go on from the last complete checkpoint, if any")
-    names = []
-    for key in keys():
-        name = key.name
-        names.append(name)
-        spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
-        default = "" if key.default is dataclasses.MISSING else f" ({_shown(key.default)})"
-        help_ = key.help.replace("%", "%%") + default
-        flag: dict[str, Any] = {"nargs": "?", "const": "true"} if key.type is bool else {}
-        add(*sorted(spellings), dest=name, metavar=name.upper(), help=help_, **flag)
-    found, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        asked = unknown[0].partition("=")[0]
-        name = asked.lstrip("-").replace("-", "_")
-        if asked.startswith("--"):
-            known_key(name, names, asked)
-        raise UserError(f"{unknown[0]!r} belongs to no option; see {parser.prog} --help")
-    options = vars(found)
-    return options.pop("config", None), options, options.pop("resume", False)
-
-
-def _shown(default: Any) -> str:
-    if default is None or default == ():
-        return "not set"
-    return str(default).lower() if isinstance(default, bool) else str(default)
+    trained(NAME, "Train a verifier adapter with QLoRA, by a recipe.", VerifierRecipe, arguments)
 
 
 if __name__ == "__main__":

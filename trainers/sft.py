@@ -6,19 +6,21 @@ from typing import Any
 
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
-from trainers import lora
+from trainers import lora, machine
 from trainers.config import Recipe
 from trainers.data import Data
+from trainers.objective import Objective, shared_arguments
 from trainers.rows.tokens import Example, check_masks, order
 
 
 def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """TRL's ``SFTTrainer`` over the rows in their order, its masks checked.
 
-    ``arguments`` are those of `sft_arguments`; ``model`` gets a new adapter.
+    ``arguments`` are those of `sft_arguments`; ``model`` gets a new adapter, unless the recipe goes
+    on from one that it has.
     """
     if arguments.use_cpu:
-        _score_completions_alone()  # before the trainer's module takes what is replaced
+        machine.score_completions_alone()
     from trl import SFTTrainer
 
     lengths = [len(one.tokens) for one in data.train]
@@ -29,7 +31,7 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
         args=arguments,
         train_dataset=dataset(data.train).select(drawn),
         processing_class=Chat.load(weights).tokenizer,
-        peft_config=lora.lora_config(recipe),
+        peft_config=lora.lora_config(recipe) if recipe.start is None else None,
     )
     lora.train_in_float32(trainer.model)
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
@@ -38,41 +40,12 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
 
 def sft_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> Any:
     """The ``trl.SFTConfig`` of a recipe, with checkpoints in ``work``."""
-    import torch
     from trl import SFTConfig
 
-    reported = [] if recipe.report_to == "none" else [recipe.report_to]
     return SFTConfig(
-        output_dir=str(work),
-        # The rows come in an order that holds every epoch, so to the trainer it is one.
-        num_train_epochs=1,
-        train_sampling_strategy="sequential",
-        max_length=None,  # lengths are checked: nothing may be cut
-        per_device_train_batch_size=recipe.device_batch,
-        per_device_eval_batch_size=recipe.device_batch,
-        gradient_accumulation_steps=accumulation,
+        **shared_arguments(recipe, work, accumulation, gpu, dtype),
         padding_free=recipe.padding_free,
         completion_only_loss=True,
-        optim="adamw_torch",
-        learning_rate=recipe.learning_rate,
-        lr_scheduler_type="cosine",
-        warmup_steps=recipe.warmup,  # below 1 it is a share
-        weight_decay=recipe.weight_decay,
-        max_grad_norm=recipe.max_grad_norm,
-        gradient_checkpointing=recipe.gradient_checkpointing,
-        bf16=dtype == torch.bfloat16,
-        use_cpu=not gpu,
-        seed=recipe.seed,
-        data_seed=recipe.seed,
-        logging_steps=1,
-        save_strategy="steps",
-        save_steps=recipe.save_steps,
-        save_total_limit=2,  # the older is whole while the newer is written
-        report_to=reported,
-        project="safe-stepwise",  # trackio's; on this machine, as no Space is named
-        run_name=recipe.output.resolve().name,
-        disable_tqdm=True,
-        dataloader_pin_memory=gpu,
     )
 
 
@@ -89,13 +62,9 @@ def dataset(examples: Sequence[Example]) -> Any:
     )
 
 
-def _score_completions_alone() -> None:
-    """Spare a CPU the vocabulary's scores of every prompt token, as TRL spares a GPU.
-
-    TRL 1.16 leaves masked tokens out of its fused head only where Triton runs; the loss is the
-    same either way. Without this switch of its own (another TRL), training is only slower.
-    """
-    from trl.trainer import utils
-
-    if hasattr(utils, "_use_triton"):
-        utils._use_triton = lambda device: True
+SFT = Objective(
+    arguments=sft_arguments,
+    trainer=sft_trainer,
+    rows=lambda recipe, examples: dataset(examples),
+    measures={"loss": lambda found: found["eval_loss"]},
+)

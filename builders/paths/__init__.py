@@ -1,1 +1,1 @@
-"""Relation paths of questions, valid and corrupted: ``safe-path-probe``."""
+"""Relation paths from a knowledge graph: training rows of path proposers, and the path probe."""

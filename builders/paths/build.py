@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.paths import metaqa
+from builders.paths import probe_metaqa as metaqa
 from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
 from builders.paths.origins import origins

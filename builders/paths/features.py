@@ -5,9 +5,9 @@ from typing import Any
 
 from builders.paths.rows import ProbeRow
 from safe_stepwise.methods.paths import path_request
-from safe_stepwise.store.names import CORRUPTIONS, PATH_LABELS, PATHS, PROMPT_COMPLETION
+from safe_stepwise.store.names import CORRUPTIONS, PATH_LABELS, PROBED, PROMPT_COMPLETION
 
-CONFIGS = (PATHS, PROMPT_COMPLETION)
+CONFIGS = (PROBED, PROMPT_COMPLETION)
 Row = dict[str, Any]
 
 

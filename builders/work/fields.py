@@ -78,12 +78,12 @@ def boolean(value: Any, what: str) -> bool:
     return value
 
 
-def items(value: Any, what: str) -> Sequence[Any]:
-    """The value when it is a list of at most `MOST`, else RowError."""
+def items(value: Any, what: str, most: int = MOST) -> Sequence[Any]:
+    """The value when it is a list of at most ``most``, else RowError."""
     if not isinstance(value, list | tuple):
         raise RowError(f"{what} is {_kind(value)}, expected a list")
-    if len(value) > MOST:
-        raise RowError(f"{what} has {len(value)} entries, at most {MOST} are read")
+    if len(value) > most:
+        raise RowError(f"{what} has {len(value)} entries, at most {most} are read")
     return value
 
 

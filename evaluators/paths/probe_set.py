@@ -11,7 +11,7 @@ from safe_stepwise.methods.paths import Way, path_request
 from safe_stepwise.records import Triple
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import dataset_folder, parquet_files
-from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PATHS, PROBE_RECORD, Corruption
+from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, Corruption
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.store.shapes import shaped
@@ -48,7 +48,7 @@ class PathCase:
 def find_probe(folder: Path) -> Path:
     """The probe in a folder that `build_path_probe` wrote; raises ``UserError`` where none is."""
     found = dataset_folder(folder, PATH_PROBE)
-    if found is None or not (found / "data" / PATHS).is_dir():
+    if found is None or not (found / "data" / PROBED).is_dir():
         raise UserError(
             f"{folder}: no {PATH_PROBE} in it; build one with python -m scripts.build_path_probe "
             f"--output {folder}"
@@ -66,7 +66,7 @@ def about(probe: Path, split: str) -> dict[str, Any]:
         "version": told.get("version"),
         "simulated": any(build.get("simulated") for build in sources),
         "split": split,
-        "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PATHS, split)},
+        "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
     }
 
 
@@ -75,10 +75,10 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
 
     Raises ``UserError`` for a split without rows, or rows of another form.
     """
-    files = parquet_files(probe, PATHS, split)
+    files = parquet_files(probe, PROBED, split)
     cases = [case for file in files for case in read_rows(file, _case, COLUMNS)]
     if not cases:
-        there = sorted({file.name.split("-")[0] for file in parquet_files(probe, PATHS)})
+        there = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
         raise UserError(
             f"{probe}: its split {split!r} has no rows; choose --split from "
             f"{', '.join(there) or 'none'}"

@@ -87,7 +87,9 @@ def anything(text: str) -> str:
 class Request:
     """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
 
-    ``reads`` decides whether a reply that was cut off is one at all; no engine looks at it.
+    ``choices`` are the only replies that may be given, to the letter; empty, any may. Engines that
+    cannot see to them go by the ``schema``, which should list the same. ``reads`` decides whether a
+    reply that was cut off is one at all; no engine looks at it.
     """
 
     messages: tuple[Message, ...]
@@ -96,6 +98,7 @@ class Request:
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
     reads: Reader = field(default=anything, compare=False, repr=False)
+    choices: tuple[str, ...] = ()
 
 
 NO_USAGE = Usage()
@@ -175,6 +178,8 @@ def request_key(engine: Engine, request: Request) -> str:
         sampling,
         (request.schema.name, request.schema.text) if request.schema else None,
     ]
+    if request.choices:
+        asked.append({"choices": request.choices})
     if engine.simulated:
         asked += [request.role, *(request.scene.key if request.scene is not None else [None])]
     # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.

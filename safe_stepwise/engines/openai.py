@@ -9,6 +9,9 @@ the model's template: where its list of models says that it is vLLM, SGLang or l
 refuse fields that they don't know. ``?template=on`` at the end of a spec sends them to a server
 that says nothing of itself (a proxy before vLLM), ``?template=off`` lets a model think. A request
 with a reasoning effort has ``reasoning_effort`` in their place: who names an effort wants thought.
+
+Replies that a request lists are held to by a server that says that it is vLLM (0.11 or later); any
+other is sent the request's schema, as it would be without them.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
 """What servers with a template for ``chat_template_kwargs`` write in ``owned_by``."""
+CHOICE_OWNERS = ("vllm",)
+"""The same of those that take a list of replies."""
 TIMEOUT_S = 600.0
 """Of one call, from its first byte to its last."""
 CHECK_TIMEOUT_S = 30.0
@@ -73,6 +78,7 @@ class OpenAIEngine:
         self.name = f"openai:{model}" + ("?template=off" if thinks else "")
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
         self._template = template if self.base_url else bool(template)
+        self._choices = None if self.base_url else False
         self._looking = asyncio.Lock()
         _key()
         self.timeout = timeout or TIMEOUT_S
@@ -155,8 +161,7 @@ class OpenAIEngine:
         if served and self.model not in served:
             names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
             raise UserError(f"{where}: the server has no such model, only {names}")
-        if self._template is None:
-            self._template = served.get(self.model) in TEMPLATE_OWNERS
+        self._settle(served.get(self.model))
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """One call a request, all at once."""
@@ -175,15 +180,21 @@ class OpenAIEngine:
             found: bytes = await self._client.get("/models", cast_to=bytes)
             return found
 
-    async def _has_template(self) -> bool:
-        """Whether the server gets ``chat_template_kwargs``; raises ``EngineError``.
+    async def _look(self) -> None:
+        """Find out what the server takes beyond the common fields; raises ``EngineError``.
 
         Found out once: what passes is tried again, as half of a run must not think.
         """
         async with self._looking:
-            if self._template is None:
-                self._template = await self._owner() in TEMPLATE_OWNERS
-            return self._template
+            if self._template is None or self._choices is None:
+                self._settle(await self._owner())
+
+    def _settle(self, owner: str | None) -> None:
+        """By who serves the model, unless the spec has said it."""
+        if self._template is None:
+            self._template = owner in TEMPLATE_OWNERS
+        if self._choices is None:
+            self._choices = owner in CHOICE_OWNERS
 
     async def _owner(self) -> str | None:
         """Who serves the model, by the list of models; None where there is no such list."""
@@ -208,10 +219,9 @@ class OpenAIEngine:
     async def _one(self, request: Request) -> Completion | EngineError:
         errors = self._library
         try:
-            templated = self._template
-            if templated is None:
-                templated = await self._has_template()
-            body = json.dumps(self._body(request, templated), allow_nan=False).encode()
+            if self._template is None or (request.choices and self._choices is None):
+                await self._look()
+            body = json.dumps(self._body(request), allow_nan=False).encode()
         except EngineError as error:
             return error
         except ValueError as error:
@@ -252,7 +262,7 @@ class OpenAIEngine:
             refused=status == 403,
         )
 
-    def _body(self, request: Request, templated: bool) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.model,
@@ -268,12 +278,14 @@ class OpenAIEngine:
             body["repetition_penalty"] = sampling.repetition_penalty
         if sampling.stop:
             body["stop"] = list(sampling.stop)
-        if request.schema:
+        if request.choices and self._choices:
+            body["structured_outputs"] = {"choice": list(map(_sendable, request.choices))}
+        elif request.schema:
             schema = {"name": request.schema.name, "schema": json.loads(request.schema.text)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if sampling.effort:
             body["reasoning_effort"] = sampling.effort
-        elif templated:
+        elif self._template:
             body["chat_template_kwargs"] = {"enable_thinking": False}
         return body
 

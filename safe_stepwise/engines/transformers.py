@@ -4,6 +4,7 @@ Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a
 folder whose only weights are one ``*.gguf`` works too. Calls that are made at the same time are
 answered as one batch. Nothing is kept from one batch to the next, so ``Usage.cached`` is always 0,
 and a JSON schema is not enforced: the prompt has to ask for JSON, and the caller to read with care.
+Replies that a request lists are: only tokens that lead to one of them can be generated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
-from safe_stepwise.engines.chat import Chat, LocalModel
+from safe_stepwise.engines.chat import Chat, LocalModel, spelled_out
+from safe_stepwise.engines.choices import Trie
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -113,6 +115,7 @@ class _Row:
     done: bool = False
     stopped: bool = False
     chance: torch.Generator | None = None
+    choices: Trie | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,15 @@ class _Runner:
         row = _Row(request, prompt, min(room, sampling.max_tokens))
         if sampling.temperature > 0:
             row.chance = torch.Generator().manual_seed(sampling.seed)
+        if request.choices:
+            row.choices = self.trie(request.choices)
         return row
+
+    def trie(self, choices: Sequence[str]) -> Trie:
+        """The replies as tokens, each to its end; in a prompt's place they would be so, too."""
+        encode = self.chat.tokenizer.encode
+        said = [spelled_out(choice, self.chat.control) for choice in choices]
+        return Trie(encode(text, add_special_tokens=False) for text in said)
 
     def run(self, rows: Sequence[_Row]) -> None:
         """Generate until every row is done."""
@@ -183,9 +194,20 @@ class _Runner:
                     eos_token_id=sorted(self.ends),
                     pad_token_id=pad,
                 ),
-                logits_processor=[lambda _, scores: _sampled(rows, scores)],
+                logits_processor=[lambda _, scores: _sampled(rows, self._held(rows, scores))],
                 stopping_criteria=[lambda ids, _, **__: self._ended(rows, ids)],
             )
+
+    def _held(self, rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
+        """Leaves possible only what leads to a listed reply, where there is a list."""
+        for number, row in enumerate(rows):
+            if row.choices is not None and not row.done:
+                following, whole = row.choices.after(row.tokens)
+                allowed = [*following, *(self.ends if whole else ())]
+                kept = scores[number, allowed]
+                scores[number] = -float("inf")
+                scores[number, allowed] = kept
+        return scores
 
     def _ended(self, rows: Sequence[_Row], ids: torch.Tensor) -> torch.Tensor:
         """Notes each row's new token, and says which are done: end of turn, stop string, limit."""

@@ -1,4 +1,4 @@
-"""vLLM in this process: continuous batching, prefix caching, LoRA adapters, JSON schemas.
+"""vLLM in this process: continuous batching, prefix caching, LoRA adapters, schemas, choices.
 
 Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request
 whose beginning was seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens,
@@ -171,7 +171,11 @@ def _sampling(request: Request) -> SamplingParams:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-    sampling, schema = request.sampling, request.schema
+    sampling, structured = request.sampling, None
+    if request.choices:
+        structured = StructuredOutputsParams(choice=list(request.choices))
+    elif request.schema:
+        structured = StructuredOutputsParams(json=request.schema.text)
     return SamplingParams(
         temperature=sampling.temperature,
         top_p=sampling.top_p,
@@ -179,7 +183,7 @@ def _sampling(request: Request) -> SamplingParams:
         seed=sampling.seed,
         stop=list(sampling.stop),
         repetition_penalty=sampling.repetition_penalty,
-        structured_outputs=StructuredOutputsParams(json=schema.text) if schema else None,
+        structured_outputs=structured,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )
 

@@ -1,1 +1,1 @@
-"""What follows from what passages state: local graphs, hops, comparisons."""
+"""What follows from what passages or triples state: local graphs, hops, comparisons, paths."""

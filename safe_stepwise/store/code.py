@@ -20,7 +20,7 @@ PACKAGES = ("safe_stepwise", "builders", "trainers", "evaluators", "cards", "rel
 
 REGISTRIES = (
     *("safe_stepwise.open", "safe_stepwise.methods"),
-    *("builders.benchmarks", "builders.synthetic"),
+    *("builders.benchmarks", "builders.synthetic", "builders.paths.relation_readers"),
 )
 """Modules that only look others up. Whoever uses one names what it found there, as an artifact does
 not depend on everything that could have been found."""

@@ -7,13 +7,14 @@ who write one thing take turns, and what nobody holds is what a killed run left 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from safe_stepwise.errors import UserError
 
@@ -22,12 +23,29 @@ if TYPE_CHECKING:
 
 HALF = ".half"
 _BLOCK = 1 << 20
+_GZIP = b"\x1f\x8b"
 
 
 def sha256_of(path: Path) -> str:
     """Hexadecimal, of a file's content, which need not fit into memory."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[BinaryIO]:
+    """A file to read, through gzip if its first bytes say so, whatever its name.
+
+    Raises ``OSError``, and while it is read ``EOFError`` and ``zlib.error`` too, if it is damaged.
+    """
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        with gzip.open(file) as stream:
+            yield cast(BinaryIO, stream)
 
 
 def write_atomically(path: Path, content: ReadableBuffer) -> None:

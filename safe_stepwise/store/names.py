@@ -47,8 +47,12 @@ Corruption = Literal[
 CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)
 """What was done to a path of `PATH_PROBE`, if anything; stored as its place in this."""
 PATH_LABELS = ("invalid", "valid")
-PATHS = "path_probe"
+PROBED = "path_probe"
 """The config of `PATH_PROBE` with a row a path; the other is `PROMPT_COMPLETION`."""
+PATHS, KTO, BY_TEMPLATE = "paths", "kto", "_by_template"
+"""Configs of `paths_set`, beside `PROMPT_COMPLETION`, and what one appends that is split so that no
+template of a question is on both sides."""
+PATHS_RECORD = f"statistics/{PATHS}.json"
 
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
@@ -90,6 +94,15 @@ REQUEST_FAILED = "the request failed"
 """Clauses with which reasons begin. Another run may turn what `REQUEST_FAILED` into rows."""
 
 _VERSION = re.compile(r"v(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
+
+
+def paths_set(benchmark: str) -> str:
+    """The dataset of relation paths of a benchmark.
+
+    >>> paths_set("metaqa")
+    'dp-metaqa-paths'
+    """
+    return f"dp-{benchmark}-{PATHS}"
 
 
 def known_version(version: str) -> str:

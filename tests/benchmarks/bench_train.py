@@ -27,7 +27,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, positive, run
 from trainers.base_model import find_base
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.data import Data, read_data
 from trainers.rows.tokens import order
 from trainers.run import train
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.rows < 2 * STEP:
         raise UserError(f"--rows {options.rows}: has to be {2 * STEP} or more, as step 1 warms up")
     with tempfile.TemporaryDirectory() as folder:
-        recipe = Recipe(
+        recipe = VerifierRecipe(
             base_model=str(small(Path(folder) / "base")),
             dataset=options.steps,
             output=Path(folder) / "run",
@@ -105,7 +105,7 @@ def small(folder: Path) -> Path:
     return folder
 
 
-def measure(recipes: Mapping[str, Recipe], rounds: int) -> dict[str, list[dict[str, Any]]]:
+def measure(recipes: Mapping[str, VerifierRecipe], rounds: int) -> dict[str, list[dict[str, Any]]]:
     """The records of all rounds; in turns, so that a busy machine slows all alike."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in recipes}
     for number in range(1, rounds + 1):
@@ -121,7 +121,9 @@ def measure(recipes: Mapping[str, Recipe], rounds: int) -> dict[str, list[dict[s
 
 
 def rows(
-    recipes: Mapping[str, Recipe], runs: Mapping[str, Sequence[Mapping[str, Any]]], data: Data
+    recipes: Mapping[str, VerifierRecipe],
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    data: Data,
 ) -> list[tuple[str, str, str, str]]:
     """Rate against random batches, padding as a share of what is computed, and the loss."""
     seconds = {
@@ -138,7 +140,7 @@ def rows(
     return found
 
 
-def padding(recipe: Recipe, data: Data) -> float:
+def padding(recipe: VerifierRecipe, data: Data) -> float:
     """Share of the computed tokens that are padding."""
     if recipe.padding_free:
         return 0.0

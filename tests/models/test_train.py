@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,17 +21,15 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from scripts import build_verified, build_verifier_steps
+from tests.models.killing import ROOT, killed, options_of
 from trainers.base_model import find_base
-from trainers.checkpoints import is_complete
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.data import read_data, train_rows
 from trainers.lora import merge
 from trainers.rows.tokens import check_masks
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,8 +57,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    return Recipe(
+def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> VerifierRecipe:
+    return VerifierRecipe(
         base_model=str(base),
         base_model_name="somebody/tiny",
         dataset=str(steps),
@@ -77,12 +73,12 @@ def recipe(steps: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def whole(recipe: Recipe) -> Any:
+def whole(recipe: VerifierRecipe) -> Any:
     """The record of a run of six steps that nothing interrupted."""
     return train(recipe)
 
 
-def test_it_learns_and_says_what_it_did(recipe: Recipe, whole: Any) -> None:
+def test_it_learns_and_says_what_it_did(recipe: VerifierRecipe, whole: Any) -> None:
     losses = [point["loss"] for point in whole["curve"]]
     assert len(losses) == 6
     assert whole["held_out"]["loss_after"] < whole["held_out"]["loss_before"]
@@ -101,23 +97,10 @@ def test_it_learns_and_says_what_it_did(recipe: Recipe, whole: Any) -> None:
 
 
 def test_killed_and_resumed_it_ends_in_the_same_adapter(
-    recipe: Recipe, whole: Any, tmp_path: Path
+    recipe: VerifierRecipe, whole: Any, tmp_path: Path
 ) -> None:
     halved = replace(recipe, output=tmp_path / "halved")
-    work = halved.output / ".work" / "training"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scripts.train_verifier", *_options(halved)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not is_complete(work / "checkpoint-2"):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (halved.output / "training.json").exists()
+    work = killed("train_verifier", halved)
     with pytest.raises(UserError, match="add --resume"):
         train(halved)
     with pytest.raises(UserError, match="begun with another seed"):
@@ -134,7 +117,9 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
 
 
-def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path: Path) -> None:
+def test_two_processes_take_the_same_steps(
+    recipe: VerifierRecipe, whole: Any, tmp_path: Path
+) -> None:
     """Of what each step is made stays the same; dropout alone is another in another process."""
     shared = replace(recipe, output=tmp_path / "shared")
     # What `accelerate launch` runs on GPUs; it knows no such way for CPUs of one machine.
@@ -142,7 +127,7 @@ def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path:
     told = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
     done = subprocess.run(
         [sys.executable, "-m", *launch, sys.executable, "-m", "scripts.train_verifier",
-         *_options(shared)],
+         *options_of(shared)],
         cwd=ROOT, env={**os.environ, **told},
         capture_output=True, text=True,
     )  # fmt: skip
@@ -159,7 +144,7 @@ def test_two_processes_take_the_same_steps(recipe: Recipe, whole: Any, tmp_path:
 
 
 def test_measuring_before_training_changes_nothing(
-    recipe: Recipe, whole: Any, tmp_path: Path
+    recipe: VerifierRecipe, whole: Any, tmp_path: Path
 ) -> None:
     """An evaluation makes bitsandbytes repack the weights for a kernel without gradients."""
     alone = train(replace(recipe, output=tmp_path / "alone", held_out=0))
@@ -167,7 +152,7 @@ def test_measuring_before_training_changes_nothing(
 
 
 def test_the_adapter_loads_in_peft_and_in_our_engine(
-    recipe: Recipe, whole: Any, base: Path, run: Any
+    recipe: VerifierRecipe, whole: Any, base: Path, run: Any
 ) -> None:
     import torch
     from peft import PeftModel
@@ -194,7 +179,7 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(
 
 
 def test_merged_it_is_base_and_adapter_in_one(
-    recipe: Recipe, whole: Any, base: Path, tmp_path: Path
+    recipe: VerifierRecipe, whole: Any, base: Path, tmp_path: Path
 ) -> None:
     import torch
     from peft import PeftModel
@@ -222,7 +207,7 @@ def test_merged_it_is_base_and_adapter_in_one(
 
 
 def test_bad_rows_stop_a_run_before_anything_is_written(
-    recipe: Recipe, steps: Path, tmp_path: Path
+    recipe: VerifierRecipe, steps: Path, tmp_path: Path
 ) -> None:
     damaged = shutil.copytree(steps, tmp_path / "safe-verifier-steps")
     file = next((damaged / "data" / "prompt_completion").glob("train-*.parquet"))
@@ -240,7 +225,7 @@ def test_bad_rows_stop_a_run_before_anything_is_written(
     assert not bad.output.exists()
 
 
-def test_long_rows_are_an_error_or_left_out_and_counted(recipe: Recipe, base: Path) -> None:
+def test_long_rows_are_an_error_or_left_out_and_counted(recipe: VerifierRecipe, base: Path) -> None:
     weights, _ = find_base(str(base))
     every = read_data(recipe, weights)
     limit = sorted(len(one.tokens) for one in every.train)[3]
@@ -252,7 +237,7 @@ def test_long_rows_are_an_error_or_left_out_and_counted(recipe: Recipe, base: Pa
     assert {one.id for one in every.train if len(one.tokens) > limit} == set(left.dropped)
 
 
-def test_a_mask_that_is_not_the_completions_is_found(recipe: Recipe, base: Path) -> None:
+def test_a_mask_that_is_not_the_completions_is_found(recipe: VerifierRecipe, base: Path) -> None:
     import torch
 
     weights, _ = find_base(str(base))
@@ -272,7 +257,7 @@ def test_a_mask_that_is_not_the_completions_is_found(recipe: Recipe, base: Path)
         check_masks(held, lambda rows: {"labels": collate(rows)["labels"][:-1]}, examples)
 
 
-def test_filters_read_labels_and_origins(recipe: Recipe, base: Path, steps: Path) -> None:
+def test_filters_read_labels_and_origins(recipe: VerifierRecipe, base: Path, steps: Path) -> None:
     from datasets import load_dataset
 
     weights, _ = find_base(str(base))
@@ -292,7 +277,7 @@ def test_filters_read_labels_and_origins(recipe: Recipe, base: Path, steps: Path
         assert [one.id for one in found] == expected
 
 
-def test_it_learns_twelve_labels(recipe: Recipe, whole: Any, tmp_path: Path) -> None:
+def test_it_learns_twelve_labels(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
     """A few steps on rows that lack evidence, as on all others, under the prompt that allows it."""
     twelve = replace(
         recipe,
@@ -311,10 +296,3 @@ def test_it_learns_twelve_labels(recipe: Recipe, whole: Any, tmp_path: Path) -> 
     assert made["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
     assert whole["prompt_sha256"] == prompt_digest()
     assert whole["recipe"]["incomplete_evidence"] is False
-
-
-def _options(recipe: Recipe) -> list[str]:
-    plain = recipe.plain()
-    nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
-    told = {key: value for key, value in {**plain, **nested}.items() if value not in (None, [])}
-    return [f"--{key}={value}" for key, value in told.items()]

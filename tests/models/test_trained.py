@@ -16,7 +16,7 @@ from safe_stepwise.engines.vllm import VLLMEngine
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
-from trainers.config import Recipe
+from trainers.config import VerifierRecipe
 from trainers.rows.tokens import tokenize
 from trainers.rows.verifier import VERIFIER, open_rows
 from trainers.run import train
@@ -46,14 +46,14 @@ def row(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def recipe(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+def recipe(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> VerifierRecipe:
     folder = tmp_path_factory.mktemp("short")
     rows = folder / "set" / "data" / "prompt_completion"
     rows.mkdir(parents=True)
     for split, numbers in (("train", range(ROWS)), ("test", range(ROWS, ROWS + 4))):
         table = pa.Table.from_pylist([row(number) for number in numbers])
         pq.write_table(table, rows / f"{split}-00000-of-00001.parquet")
-    return Recipe(
+    return VerifierRecipe(
         base_model=str(model_folder),
         dataset=str(folder / "set"),
         output=folder / "adapter",
@@ -67,7 +67,7 @@ def recipe(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Reci
 
 
 @pytest.fixture(scope="module")
-def record(recipe: Recipe) -> Any:
+def record(recipe: VerifierRecipe) -> Any:
     return train(recipe)
 
 
@@ -79,7 +79,7 @@ def test_the_loss_falls_on_steps_it_never_saw(record: Any) -> None:
 
 
 def test_peft_and_vllm_give_the_same_greedy_verdicts(
-    recipe: Recipe, record: Any, model_folder: Path, run: Run
+    recipe: VerifierRecipe, record: Any, model_folder: Path, run: Run
 ) -> None:
     """In float32, token for token; in bfloat16 rounding would decide close calls."""
     asked = [
@@ -103,7 +103,7 @@ def test_peft_and_vllm_give_the_same_greedy_verdicts(
 
 
 def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
-    recipe: Recipe, record: Any, model_folder: Path
+    recipe: VerifierRecipe, record: Any, model_folder: Path
 ) -> None:
     import torch
     from peft import PeftModel

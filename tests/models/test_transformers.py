@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,30 @@ def test_weights_that_are_cut_short_are_a_users_mistake(
         run(engine.generate([ask("Hello!"), ask("Hello again!")]))
     run(engine.close())
     assert "\n" not in str(caught.value)
+
+
+def test_only_listed_replies_are_given(
+    engine: TransformersEngine, run: Run, batches: list[int]
+) -> None:
+    """One that the model would never give, one that begins another, beside one that is free."""
+    paths = ('{"path": ["born_in"]}', '{"path": ["born_in", "~born_in"]}')
+    free = ask("What is the capital of France?")
+    asked = [
+        replace(ask("Name a path.", max_tokens=40), choices=paths),
+        replace(ask("What is the capital of France?"), choices=("Oslo", "Oslo!")),
+        *(
+            replace(ask("Say yes or no.", temperature=2.0, seed=seed), choices=("yes", "no"))
+            for seed in range(4)
+        ),
+        free,
+    ]
+    *held, paris = run(each(engine, asked))
+    assert batches == [7]
+    assert held[0].text in paths
+    assert held[1].text in ("Oslo", "Oslo!")
+    assert {one.text for one in held[2:]} == {"yes", "no"}
+    assert all(one.finish == "stop" for one in held)
+    assert paris == run(engine.generate([free]))[0]
+    (cut,) = run(engine.generate([replace(ask("?", max_tokens=2), choices=paths)]))
+    assert cut.finish == "length"
+    assert paths[0].startswith(cut.text)

@@ -13,7 +13,7 @@ from datasets import load_dataset
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
-from trainers.config import read_recipe
+from trainers.config import VerifierRecipe, read_recipe
 from trainers.sft import sft_arguments
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
@@ -129,7 +129,7 @@ def test_the_authors_values_reach_the_trainer(tmp_path: Path) -> None:
     where = {"dataset": "steps", "output": str(tmp_path / "out")}
 
     def given(name: str) -> tuple[float, float]:
-        recipe = read_recipe(recipes / f"{name}.yaml", where)
+        recipe = read_recipe(recipes / f"{name}.yaml", where, VerifierRecipe)
         made = sft_arguments(recipe, tmp_path, 1, gpu=False, dtype=torch.float32)
         return made.weight_decay, made.max_grad_norm
 

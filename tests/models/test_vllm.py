@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ VERDICT = {
     "required": ["sure", "label"],
     "additionalProperties": False,
 }
+
+PATHS = ('{"path": ["born_in"]}', '{"path": ["~mayor_of", "born_in"]}')
 
 
 def call(role: str, end: str, **sampling: Any) -> Request:
@@ -170,6 +172,17 @@ def test_a_schema_is_kept_to(server: Server, run: Run) -> None:
     assert list(said) == list(VERDICT["properties"])  # in the order that a verifier was trained on
 
 
+def test_listed_replies_are_kept_to(server: Server, run: Run) -> None:
+    async def said() -> str:
+        engine = server.engine()
+        asked = brief("Name a path.", Schema.of("path", {"type": "object"}), max_tokens=60)
+        completion = await Client(engine).ask(replace(asked, choices=PATHS))
+        await engine.close()
+        return completion.text
+
+    assert run(said()) in PATHS
+
+
 def test_a_model_that_is_not_served_is_a_users_mistake(server: Server, run: Run) -> None:
     with pytest.raises(UserError, match="no such model, only smollm2, verifier@v1") as caught:
         run(server.engine("smollm3").check())
@@ -242,10 +255,12 @@ def test_in_process_schema_stop_seed_and_errors(engine: VLLMEngine, run: Run) ->
                 brief("Joke.", temperature=1.0, seed=1),
                 brief("Joke.", temperature=1.0, seed=2),
                 brief("Say it.", stop=("e",)),
+                replace(brief("Say it.", max_tokens=40), choices=PATHS),
             ]
         )
     )
-    verdict, bad, long, one, same, other, stopped = said
+    verdict, bad, long, one, same, other, stopped, held = said
+    assert held.text in PATHS
     jsonschema.validate(json.loads(verdict.text), VERDICT)
     for error in (bad, long):
         assert isinstance(error, EngineError)

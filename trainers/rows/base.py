@@ -10,7 +10,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.parsing import read_record
-from trainers.config import Filters
 
 NAMED = 10
 ANEW = "make or pull it anew"
@@ -37,8 +36,11 @@ class Source:
 class Kind:
     """A kind of row: all that training has to know of it."""
 
-    open: Callable[[str, str, Filters], tuple[Source, list[Row]]]
-    """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order."""
+    open: Callable[[str, str, Any], tuple[Source, list[Row]]]
+    """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order.
+
+    Those that are good or bad examples have a ``label``, too.
+    """
     questions: Callable[[str, str], Mapping[str, Any]]
     """The question that each row of a dataset's split is of, by the row's id."""
     check: Callable[[str], None]
@@ -49,6 +51,8 @@ class Kind:
     """What a set's statistics call the digest of those that its rows were rendered by."""
     set_digest: Callable[[], str] | None = None
     """That digest as this version has it, where other prompts are sent."""
+    labelled: bool = False
+    """Whether rows have a label: then KTO learns from them, else SFT does."""
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
@@ -87,7 +91,9 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 
 def fingerprint(rows: Iterable[Row]) -> str:
     """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
-    return identity([[row["id"], list(row["prompt"]), list(row["completion"])] for row in rows])
+    return identity(
+        [[row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)] for row in rows]
+    )
 
 
 def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
@@ -96,6 +102,10 @@ def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
         named = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:NAMED])
         more = f"; and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
         raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({named}{more}); {mend}")
+
+
+def _label(row: Row) -> list[bool]:
+    return [row["label"]] if "label" in row else []
 
 
 def _on_hub(name: str, revision: str, statistics: str) -> Source:

@@ -26,6 +26,8 @@ class Example:
     id: str
     tokens: tuple[int, ...]
     prompt: int
+    label: bool = True
+    """Whether it is to be said: what is learnt from unlabelled rows always is."""
 
     @property
     def labels(self) -> list[int]:
@@ -123,7 +125,8 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
     check(completion[0]["content"])
     turns = [Message(turn["role"], turn["content"]) for turn in (*prompt, *completion)]
     start = chat.tokens(turns[:-1])
-    return Example(str(row["id"]), (*start, *_completion(chat, turns)), len(start))
+    tokens = (*start, *_completion(chat, turns))
+    return Example(str(row["id"]), tokens, len(start), bool(row.get("label", True)))
 
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:

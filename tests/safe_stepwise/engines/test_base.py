@@ -27,6 +27,8 @@ from safe_stepwise.records import Usage
 
 ASKED = Request((Message("system", "Be short."), Message("user", "Where is Oru?")), role="extract")
 SERVED = OpenAIEngine("a", "http://one/v1")
+OLD_KEY = "f05af48c9573adc601d80c41b3242a8cc2126f17ead19685af98c312d759be0d"
+"""Of `ASKED` to `SERVED`, as it was before requests had choices."""
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ SERVED = OpenAIEngine("a", "http://one/v1")
         {"sampling": Sampling(seed=1)},
         {"sampling": Sampling(stop=("\n",))},
         {"schema": Schema.of("triples", {"type": "object"})},
+        {"choices": ("Oru", "Vel")},
     ],
 )
 def test_everything_that_can_change_the_answer_is_in_the_key(change: dict[str, object]) -> None:
@@ -53,6 +56,14 @@ def test_the_schema_is_in_the_key_by_name_and_content() -> None:
     schemas = [Schema.of("a", {}), Schema.of("b", {}), Schema.of("a", {"type": "object"})]
     keys = {request_key(SERVED, replace(ASKED, schema=schema)) for schema in schemas}
     assert len(keys) == 3
+
+
+def test_choices_are_in_the_key_one_by_one_and_only_where_there_are_any() -> None:
+    listed = [("a", "b"), ("b", "a"), ("a",), ("ab",), ("a, b",)]
+    keys = {request_key(SERVED, replace(ASKED, choices=choices)) for choices in listed}
+    assert len(keys) == 5
+    # What a cache held before there were choices it still holds.
+    assert request_key(SERVED, ASKED) == OLD_KEY
 
 
 def test_who_asks_a_model_is_not_in_the_key() -> None:

@@ -254,8 +254,10 @@ def test_what_a_server_is_asked_and_what_it_says() -> None:
 
 def sent_to(server: MockServer, spec: str = "", **sampling: Any) -> dict[str, Any]:
     """The body of one request to a server by its spec, with what stands behind that."""
-    request = replace(ASKED, sampling=Sampling(**sampling))
+    return sent(server, replace(ASKED, sampling=Sampling(**sampling)), spec)
 
+
+def sent(server: MockServer, request: Request, spec: str = "") -> dict[str, Any]:
     async def one(engine: OpenAIEngine) -> Completion | EngineError:
         (found,) = await engine.generate([request])
         return found
@@ -286,6 +288,25 @@ def test_template_settings_go_to_servers_that_take_them(
     strict = expected is None  # they refuse what they don't know, as OpenAI's own does
     with MockServer(last_turn, keep_bodies=True, owner=owner, strict=strict) as server:
         assert sent_to(server, spec).get("chat_template_kwargs") == expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "spec", "listed"),
+    [
+        ("vllm", "", True),
+        ("vllm", "?template=off", True),
+        ("sglang", "", False),
+        ("openai", "", False),
+    ],
+)
+def test_listed_replies_go_to_servers_that_take_a_list(owner: str, spec: str, listed: bool) -> None:
+    """Others are sent the schema that says the same."""
+    schema = Schema.of("path", {"enum": [["a"], ["b"]]})
+    with MockServer(last_turn, keep_bodies=True, owner=owner, strict=owner == "openai") as server:
+        body = sent(server, replace(ASKED, choices=('["a"]', '["b"]'), schema=schema), spec)
+        assert "structured_outputs" not in sent(server, replace(ASKED, schema=schema), spec)
+    assert body.get("structured_outputs") == ({"choice": ['["a"]', '["b"]']} if listed else None)
+    assert ("response_format" in body) is not listed
 
 
 @pytest.mark.parametrize(("status", "owner"), [(404, "vllm"), (403, "vllm"), (500, "vllm")])

@@ -98,6 +98,9 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "build_corpus --benchmark {h} --input x --split train --output o.jsonl",
         "build_corpus --benchmark musique --input {row} --split train --output {out}{h}",
         "build_corpus --benchmark musique --input {row} --split {h} --output {out}.jsonl",
+        "build_paths --benchmark metaqa --kb {h} --input {row} --split train --output {out}",
+        "build_paths --benchmark metaqa --kb {row} --input {h} --split train --output {out}",
+        "build_paths --benchmark webqsp --input {row} --split train --output {out} --workers 1",
         "build_verifier_steps --verified {h} --teacher annotations --rows 3 --output o",
         "compare_labels --data {h}",
         "compare_labels --verified {h} --published {h}",
@@ -115,6 +118,7 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "regenerate {h} --output o",
         "measure_checker --verified {h}",
         "train_verifier --config {h}",
+        "train_paths --config {h}",
         "refine_verifier_steps --verified {h} --generator {h} --verifier x --teacher x --rows 1 "
         "--output o",
     ],

@@ -1,0 +1,250 @@
+"""From questions over a knowledge graph to a set of relation paths, ``dp-BENCHMARK-paths``.
+
+Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are
+gone through twice: for what only the whole corpus tells (how often a path is best, gold paths by
+template), and to write the rows, beside the work; all is swapped in whole.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from builders.paths.kg_collect import Collected, PathsBuild, collect, graph_of, inputs_of
+from builders.paths.relation_readers import reader_of
+from builders.paths.relation_rows import (
+    CONFIGS,
+    Labelled,
+    candidates_of,
+    config_features,
+    dealt,
+    judged,
+    labelled,
+    rows_of,
+)
+from builders.paths.relation_splits import SPLITS, WAYS, Splits, held_out
+from builders.paths.relation_statistics import Audit, Graph, InputFile, PathStatistics
+from builders.paths.weak import Templates, popularity
+from builders.verified.statistics import libraries
+from builders.work import publishing
+from builders.work.parquet import SplitFiles, SplitWriter
+from builders.work.shards import read_shard
+from safe_stepwise.methods.path_proposing import prompt_digest
+from safe_stepwise.records import RelationPath
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import (
+    BY_TEMPLATE,
+    KTO,
+    PATHS_RECORD,
+    REJECTS,
+    TRAIN,
+    paths_set,
+)
+from safe_stepwise.store.progress import counts, telling
+
+Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
+"""The dataset's README by file name, from its statistics and ``dataset_info``."""
+
+_Files = dict[str, dict[str, SplitFiles]]
+
+
+def build(plan: PathsBuild, card: Card) -> PathStatistics:
+    """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
+
+    Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
+    workers and any engine.
+
+    Raises ``UserError`` for what the user can mend: folders, sources, rows (unless
+    ``keep_rejects``), a full disk.
+    """
+    done = Collected()
+    name = paths_set(plan.benchmark)
+
+    def said() -> str:
+        return f"{done.standing.done} questions searched"
+
+    with publishing.building(plan.output, (name,), plan.version, plan.work, said, PathStatistics):
+        inputs = inputs_of(plan)
+        graph, about = graph_of(plan)
+        collect(plan, graph, done)
+        corpus = _survey(plan, done)
+        release = publishing.new_release(plan.work)
+        written = _Written(plan, corpus)
+        files = written.write(done, release / "data")
+        statistics = _statistics(plan, inputs, about, done, corpus, written, files)
+        _publish(plan, release, name, statistics, card)
+    return statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What only all questions together tell.
+
+    ``popular`` is how often a path is best, by way of splitting: of its questions of train alone,
+    so that no label there knows of a question of test.
+    """
+
+    popular: Mapping[str, Mapping[RelationPath, float]]
+    gold: Mapping[str, RelationPath]
+    splits: Splits
+    templates: Mapping[str, int]
+    """Topic entities by template."""
+
+
+def _searched(done: Collected, title: str) -> Iterator[list[dict[str, Any]]]:
+    """The topic entities of each shard, without those of questions whose id was there before."""
+    gone, total = 0, len(done.finished)
+
+    def told() -> str:
+        return counts(gone, 0, total - gone)
+
+    with telling(title, "chunk", total, lambda: gone, told):
+        for path, dropped in done.finished:
+            rows = read_shard(path).to_pylist()
+            yield [row for row in rows if row["index"] not in dropped]
+            gone += 1
+
+
+def _survey(plan: PathsBuild, done: Collected) -> Corpus:
+    templates, hops = Templates(), dict[str, int]()
+    ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
+    drawn = Splits(plan.seed, plan.test_share, frozenset())
+    for rows in _searched(done, "survey"):
+        for row in rows:
+            name, candidates = row["template"], candidates_of(row)
+            hops.setdefault(name, row["hops"])
+            templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
+            learnt = drawn.of("", row["question"], name) == TRAIN
+            ties[name, learnt, tuple(c.path for c in candidates if c.tied)] += 1
+    out = held_out(templates.sizes, hops, plan.test_share, plan.seed)
+    splits = Splits(plan.seed, plan.test_share, out)
+    popular = {
+        "": popularity((tied, n) for (_, learnt, tied), n in ties.items() if learnt),
+        BY_TEMPLATE: popularity(
+            (tied, n) for (name, _, tied), n in ties.items() if name not in out
+        ),
+    }
+    return Corpus(popular, templates.gold(), splits, templates.sizes)
+
+
+@dataclass(slots=True)
+class _Written:
+    """The rows of all configs as they are written, and what is counted on the way."""
+
+    plan: PathsBuild
+    corpus: Corpus
+    audit: Audit = field(default_factory=Audit)
+    neighbours: int = 0
+
+    def write(self, done: Collected, folder: Path) -> _Files:
+        """Write the Parquet files; returns them by config and split."""
+        schemas = {config: config_features(config).arrow_schema for config in CONFIGS}
+        writers = {
+            (config, way, split): SplitWriter(
+                folder / (config + way), split, config_features(config)
+            )
+            for config in CONFIGS
+            for way in WAYS
+            for split in SPLITS
+        }
+        for rows in _searched(done, "rows"):
+            for way in WAYS:
+                popular = self.corpus.popular[way]
+                asked = [labelled(row, popular, self.corpus.gold) for row in rows]
+                for (config, split), made in self._made(asked, way).items():
+                    table = pa.Table.from_pylist(made, schema=schemas[config])
+                    writers[config, way, split].add(table)
+        files: _Files = {config + way: {} for config in CONFIGS for way in WAYS}
+        for (config, way, split), writer in writers.items():
+            files[config + way][split] = writer.close()
+        return files
+
+    def _key(self, one: Labelled) -> str:
+        return f"{self.plan.seed}\0{one.searched['question_id']}\0{one.searched['topic']}"
+
+    def _made(
+        self, asked: Sequence[Labelled], way: str
+    ) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """The rows of a chunk by config and split, one way; those split by question are counted."""
+        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for one in asked:
+            told = judged(one, self.plan.negatives, self._key(one))
+            if way == "":
+                self.audit.add(one, told)
+            split = self.corpus.splits.of(way, one.searched["question"], one.searched["template"])
+            for config, rows in rows_of(self.plan.benchmark, one, told).items():
+                found.setdefault((config, split), []).extend(rows)
+        for place, rows in found.items():
+            if place[0] == KTO:
+                found[place] = dealt(rows, self.plan.seed)
+                self.neighbours += _neighbours(found[place])
+        return found
+
+
+def _neighbours(rows: Sequence[Mapping[str, Any]]) -> int:
+    """Rows that follow one of the same question."""
+    asked = [row["question_id"] for row in rows]
+    return sum(one == other for one, other in pairwise(asked))
+
+
+def _statistics(
+    plan: PathsBuild,
+    inputs: Sequence[InputFile],
+    graph: Graph | None,
+    done: Collected,
+    corpus: Corpus,
+    written: _Written,
+    files: _Files,
+) -> PathStatistics:
+    reader = reader_of(plan.benchmark)
+    held = len(corpus.splits.templates)
+    return PathStatistics(
+        version=plan.version,
+        benchmark=plan.benchmark,
+        split=plan.split,
+        sources=inputs,
+        graph=graph,
+        limit=plan.limit,
+        seed=plan.seed,
+        test_share=plan.test_share,
+        max_hops=plan.max_hops,
+        negatives=plan.negatives,
+        rows=done.standing.done,
+        rejected=done.standing.failed,
+        templates={"train": len(corpus.templates) - held, "test": held},
+        gold_paths=len(set(corpus.gold.values())),
+        hops=written.audit.by_hop(),
+        positive_share=written.audit.positive_share(),
+        neighbours=written.neighbours,
+        files=files,
+        license=reader.LICENSE,
+        homepage=reader.HOMEPAGE,
+        citation=reader.CITATION,
+        caveat=reader.CAVEAT,
+        prompt_sha256=prompt_digest(),
+        libraries=libraries(),
+        code_sha256=code_digest(__name__, reader.parse.__module__),
+    )
+
+
+def _publish(
+    plan: PathsBuild, release: Path, name: str, statistics: PathStatistics, card: Card
+) -> None:
+    """Write the record and the card, put all in place, and only then forget the work."""
+    record = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
+    publishing.complete(
+        release,
+        PATHS_RECORD,
+        statistics,
+        lambda _, info: card(record, info),
+        lambda _: {config: splits.values() for config, splits in record["files"].items()},
+        config_features,
+    )
+    publishing.swap_in(release, plan.output / name)
+    publishing.publish_lines(plan.output / REJECTS, (plan.work / REJECTS).read_bytes())
+    publishing.forget(plan.work)

@@ -1,0 +1,210 @@
+"""The first half of a build of relation paths: from sources and a graph to searched shards."""
+
+import functools
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from builders.benchmarks import sources
+from builders.paths.negatives import MOST
+from builders.paths.relation_chunks import (
+    CHUNK_ROWS,
+    Explorations,
+    GraphFile,
+    PathsChunk,
+    Rejected,
+    Searcher,
+)
+from builders.paths.relation_readers import reader_of
+from builders.paths.relation_statistics import Graph, InputFile
+from builders.work.executors import Executor, Slurm, Standing, results
+from builders.work.ranks import Work
+from builders.work.shards import Shard
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.graphs.sqlite_store import build_sqlite
+from safe_stepwise.graphs.triples import NamedTriple, read_triples
+from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.names import REJECTS, WORK
+from safe_stepwise.store.progress import telling
+
+LARGE = 64 * 2**20
+"""Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
+TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PathsBuild:
+    """What to build. Each of ``sources`` is a file or ``hub-id@rev``, ``kb`` the graph's file."""
+
+    benchmark: str
+    sources: tuple[str, ...]
+    split: str
+    output: Path
+    kb: Path | None = None
+    version: str = "v0.1.0"
+    seed: int = 0
+    limit: int | None = None
+    """Rows of each source."""
+    workers: int = 1
+    engine: str = "local"
+    """One of ``executors.EXECUTORS``."""
+    ranks: int | None = None
+    slurm: Slurm = field(default_factory=Slurm)
+    keep_rejects: bool = False
+    test_share: float = TEST_SHARE
+    max_hops: int = HOPS
+    negatives: int = MOST
+    """Of each hard kind, at most."""
+
+    def __post_init__(self) -> None:
+        needed = reader_of(self.benchmark).NEEDS_GRAPH
+        if needed and self.kb is None:
+            raise UserError(f"{self.benchmark}: name the file of its knowledge graph with --kb")
+        if not 0 < self.test_share < 1:
+            raise UserError(f"--test-share {self.test_share}: a share lies between 0 and 1")
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work lies."""
+        return self.output / WORK / f"paths-{self.benchmark}"
+
+
+@dataclass(slots=True)
+class Collected:
+    """The shards of a build, each with the indices of questions whose id was there before."""
+
+    standing: Standing = field(default_factory=Standing)
+    """``failed`` are the rejected rows."""
+    first_reason: str = ""
+    finished: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
+
+
+def inputs_of(plan: PathsBuild) -> list[InputFile]:
+    """The sources with their digests; ``UserError`` for one that can't be read."""
+    return [
+        InputFile(Path(one).name if Path(one).exists() else one, sources.digest(one))
+        for one in plan.sources
+    ]
+
+
+def graph_of(plan: PathsBuild) -> tuple[GraphFile | None, Graph | None]:
+    """The graph as the workers open it, and what to say of it; None where rows bring their own.
+
+    A large one is put into a SQLite file among the work, once. Raises ``UserError`` for a file that
+    is no graph.
+    """
+    if plan.kb is None:
+        return None, None
+    try:
+        digest = sha256_of(plan.kb)
+        large = plan.kb.stat().st_size >= LARGE
+    except OSError as error:
+        raise UserError(f"{plan.kb}: can't be read: {error.strerror}") from None
+    counted = _Counted(plan.kb)
+    file = GraphFile(plan.kb.absolute(), digest)
+    try:
+        if large:
+            file = GraphFile(plan.work / f"graph-{digest[:24]}.sqlite", digest)
+        if large and not file.file.exists():
+            file.file.parent.mkdir(parents=True, exist_ok=True)
+            with telling("graph", "triple", None, lambda: counted.triples, lambda: ""):
+                build_sqlite(file.file, counted)
+        else:
+            for _ in counted:
+                pass
+        relations = len(file.open().relations)
+    except ValueError as error:
+        raise UserError(f"{plan.kb}: {error}") from None
+    return file, Graph(plan.kb.name, digest, counted.triples, relations // 2)
+
+
+class _Counted:
+    """The triples of a file, counted as they are read."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.triples = 0
+
+    def __iter__(self) -> Iterator[NamedTriple]:
+        for triple in read_triples(self._file):
+            self.triples += 1
+            yield triple
+
+
+def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
+    """The rows of all sources, chunk by chunk."""
+    reader, folder = reader_of(plan.benchmark), plan.work / "shards"
+    for number, source in enumerate(plan.sources):
+        for part in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
+            yield PathsChunk(
+                *(plan.benchmark, plan.split, number, part.start, part.rows, graph),
+                *(plan.max_hops, plan.negatives, plan.seed, folder),
+            )
+
+
+def _total(plan: PathsBuild, graph: GraphFile | None) -> int | None:
+    """Rows that the build will read; None for Hub datasets, which are not read twice."""
+    if not all(Path(source).exists() for source in plan.sources):
+        return None
+    return sum(job.size for job in jobs(plan, graph))
+
+
+def collect(plan: PathsBuild, graph: GraphFile | None, done: Collected) -> None:
+    """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
+    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
+    made = functools.partial(jobs, plan, graph)
+    check = functools.partial(_check, plan)
+    title = f"{plan.benchmark} {plan.split}"
+    work = Work(made, Searcher(), plan.work, title, unit="question", check=check)
+    executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
+    seen: dict[str, str] = {}
+    found = results(work, executor, functools.partial(_total, plan, graph), done.standing)
+    with (plan.work / REJECTS).open("wb") as rejects, closing(found):
+        for _, shard in found:
+            dropped = _duplicates(shard.summary, seen)
+            for reject in (*shard.summary.rejects, *dropped.values()):
+                rejects.write(_line(plan, reject))
+                done.first_reason = done.first_reason or reject.reason
+                done.standing.failed += 1
+            done.finished.append((shard.path, frozenset(dropped)))
+    rows = done.standing.done
+    if rows and done.standing.failed == rows:
+        raise UserError(
+            f"{', '.join(plan.sources)}: none of the {rows} rows could be read as "
+            f"{plan.benchmark}; the first: {done.first_reason}"
+        )
+
+
+def _duplicates(found: Explorations, seen: dict[str, str]) -> dict[int, Rejected]:
+    """Questions whose id an earlier one had. ``seen`` maps ids to where the first one was."""
+    dropped = {}
+    for index, (id_, location) in enumerate(found.ids):
+        if id_ in seen:
+            reason = f"duplicate id {id_!r}, first at {seen[id_]}"
+            dropped[index] = Rejected(location, id_, reason, None)
+        else:
+            seen[id_] = location
+    return dropped
+
+
+def _check(plan: PathsBuild, shard: Shard[Explorations]) -> None:
+    """Raise ``UserError`` for a row that ends the build."""
+    for reject in shard.summary.rejects:
+        _line(plan, reject)
+
+
+def _line(plan: PathsBuild, reject: Rejected) -> bytes:
+    """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
+    if not plan.keep_rejects:
+        id_ = "" if reject.id is None else f" (id {reject.id})"
+        raise UserError(
+            f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
+            f"to put such rows into {REJECTS}"
+        )
+    told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
+    record = {"benchmark": plan.benchmark, "split": plan.split, **told}
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+    return line.encode("utf-8", "backslashreplace")

@@ -1,0 +1,222 @@
+"""A chunk of a benchmark's questions: parsed, their paths searched, stored with their negatives."""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from builders.benchmarks.sources import RawRow, decode
+from builders.paths.negatives import negatives
+from builders.paths.relation_readers import reader_of
+from builders.paths.weak import Explored, explore
+from safe_stepwise.errors import RowError
+from safe_stepwise.graphs.sqlite_store import SqliteGraph
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph
+from safe_stepwise.graphs.triples import read_triples
+from safe_stepwise.methods.path_proposing import masked
+from safe_stepwise.records import KGQuestion, canonical_json
+from safe_stepwise.store.code import code_digest
+
+CHUNK_ROWS = 200
+"""Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers."""
+
+_PATH = pa.list_(pa.string())
+SCHEMA = pa.schema(
+    {
+        "index": pa.int32(),
+        "question_id": pa.string(),
+        "question": pa.string(),
+        "topic": pa.string(),
+        "template": pa.string(),
+        "hops": pa.int32(),
+        "answers": pa.int32(),
+        "candidates": pa.list_(
+            pa.struct(
+                {"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()}
+            )
+        ),
+        "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
+    }
+)
+"""A row is a topic entity of a question; ``index`` counts the chunk's questions that were read."""
+
+
+class Searcher:
+    """Who makes the rows (`work.shards.Annotator`): a search, no model."""
+
+    name = identity = "search"
+    simulated = False
+    own_processes = True
+
+    def check(self) -> None:
+        """Nothing that could be missing."""
+
+    def progress(self) -> str:
+        """No requests."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """Where the graph is: triples a line, or what `build_sqlite` wrote of them."""
+
+    file: Path
+    digest: str
+    """SHA-256 of the triples' file."""
+
+    def open(self) -> GraphStore:
+        """The graph, read once a process."""
+        return _opened(self)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(graph: GraphFile) -> GraphStore:
+    if graph.file.suffix == ".sqlite":
+        return SqliteGraph(graph.file)
+    return MemoryGraph(read_triples(graph.file))
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that is in no split: where it was, why, and the row itself as far as it was read."""
+
+    location: str
+    id: str | None
+    reason: str
+    row: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Explorations:
+    """What came of a chunk; ``ids`` of the questions with their places."""
+
+    ids: tuple[tuple[str, str], ...]
+    rejects: tuple[Rejected, ...]
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PathsChunk:
+    """Rows of a source and how they are searched, a `work.shards.Job`; ``start`` counts from 0."""
+
+    benchmark: str
+    split: str
+    source: int
+    start: int
+    rows: tuple[RawRow, ...]
+    graph: GraphFile | None
+    """None where each row brings its own."""
+    max_hops: int
+    most: int
+    seed: int
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The shard file, named by position and content."""
+        return self.folder / f"{self.source:03d}-{self.start:09d}-{_key(self)[:24]}.arrow"
+
+    @property
+    def size(self) -> int:
+        """Rows of the source."""
+        return len(self.rows)
+
+    def make(self) -> tuple[Explorations, pa.RecordBatch]:
+        """Read the rows and search their graph; one that can't be read is among the rejects."""
+        ids, rejects = list[tuple[str, str]](), list[Rejected]()
+        found: list[dict[str, Any]] = []
+        for raw in self.rows:
+            content: Any = None
+            try:
+                content = decode(raw)
+                question, graph = self._read(content)
+            except RowError as error:
+                row = raw.payload if content is None else content
+                rejects.append(Rejected(raw.location, _id_of(content), str(error), row))
+                continue
+            found += self._explored(len(ids), question, graph)
+            ids.append((question.id, raw.location))
+        batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
+        return Explorations(tuple(ids), tuple(rejects)), batch
+
+    def read(self, summary: dict[str, Any]) -> Explorations:
+        """What `make` said, of its JSON."""
+        return Explorations(
+            tuple((id_, location) for id_, location in summary["ids"]),
+            tuple(Rejected(**reject) for reject in summary["rejects"]),
+        )
+
+    def _read(self, content: Mapping[str, Any]) -> tuple[KGQuestion, GraphStore]:
+        reader = reader_of(self.benchmark)
+        question = reader.parse(content, self.split)
+        if self.graph is not None:
+            return question, self.graph.open()
+        try:
+            return question, MemoryGraph(reader.triples(content))
+        except ValueError as error:
+            raise RowError(str(error)) from None
+
+    def _explored(
+        self, index: int, question: KGQuestion, graph: GraphStore
+    ) -> list[dict[str, Any]]:
+        """A row for each topic entity."""
+        hops, most = question.hops, max(self.max_hops, question.hops)
+        explored = {t: explore(graph, t, question.answers, hops, most) for t in question.topics}
+        template = masked(question.question, question.topics)
+        return [
+            {
+                "index": index,
+                "question_id": question.id,
+                "question": question.question,
+                "topic": topic,
+                "template": template,
+                "hops": hops,
+                "answers": len(question.answers),
+                "candidates": [
+                    _columns(c, "path", "f1", "shortest", "tied") for c in own.candidates
+                ],
+                "negatives": self._negatives(question, topic, explored),
+            }
+            for topic, own in explored.items()
+        ]
+
+    def _negatives(
+        self, question: KGQuestion, topic: str, explored: Mapping[str, Explored]
+    ) -> list[dict[str, Any]]:
+        key = f"{self.seed}\0{question.id}\0{topic}"
+        return [
+            _columns(n, "path", "kind", "of") for n in negatives(topic, explored, key, self.most)
+        ]
+
+
+def _columns(noun: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(noun, name) for name in names}
+
+
+def code_of(benchmark: str) -> str:
+    """Digest of the code by which a benchmark's rows become shards."""
+    return code_digest(__name__, reader_of(benchmark).parse.__module__, "builders.work.shards")
+
+
+def _key(chunk: PathsChunk) -> str:
+    head = [
+        *(code_of(chunk.benchmark), chunk.benchmark, chunk.split, chunk.start),
+        *(chunk.graph.digest if chunk.graph else None, chunk.max_hops, chunk.most, chunk.seed),
+    ]
+    digest = hashlib.sha256(canonical_json(head).encode())
+    for row in chunk.rows:
+        said = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
+        digest.update(f"{row.location}\0{said}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _id_of(content: Any) -> str | None:
+    said = content.get("id") if isinstance(content, Mapping) else None
+    return said if isinstance(said, str) else None

@@ -1,0 +1,60 @@
+"""The benchmarks over a knowledge graph, by the name that ``--benchmark`` takes: one line each."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from builders.benchmarks.sources import Chunk, canonical_split, decode
+from builders.paths import cwq, metaqa, webqsp
+from safe_stepwise.errors import RowError, UserError, one_of
+from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.records import KGQuestion
+
+
+class Reader(Protocol):
+    """What a benchmark's module offers: all that anyone needs to know of it."""
+
+    NAME: str
+    LICENSE: str
+    """Licence of the data, as a Hub licence id."""
+    HOMEPAGE: str
+    CITATION: str
+    """BibTeX."""
+    CAVEAT: str
+    """What its paths can't tell; for the card."""
+    NEEDS_GRAPH: bool
+    """Whether the graph is a file of its own, and not a part of each row."""
+
+    def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+        """The source's rows in order, as `sources.chunks`."""
+
+    def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
+        """The question of one raw row; RowError with the reason when it is unusable."""
+
+    def triples(self, row: Mapping[str, Any]) -> list[NamedTriple]:
+        """The graph that a row brings along, if it does."""
+
+
+READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": webqsp, "cwq": cwq}
+
+_SIZE = 1_000
+
+
+def reader_of(benchmark: str) -> Reader:
+    """The module of a benchmark; ``UserError`` with the nearest name for one that is not known."""
+    return READERS[one_of(benchmark, READERS, "--benchmark")]
+
+
+def questions(
+    benchmark: str, source: str, split: str, limit: int | None = None
+) -> Iterator[KGQuestion]:
+    """The questions of a file or a pinned Hub dataset, in order.
+
+    Raises ``UserError``, with the place, for a row that can't be read.
+    """
+    reader, split = reader_of(benchmark), canonical_split(split)
+    for chunk in reader.chunks(source, split, size=_SIZE, limit=limit):
+        for row in chunk.rows:
+            try:
+                yield reader.parse(decode(row), split)
+            except RowError as error:
+                raise UserError(f"{row.location}: {error}; mend the row") from None

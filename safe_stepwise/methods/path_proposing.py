@@ -1,0 +1,102 @@
+"""The request for a relation path: rendered alike for training rows and in the loop.
+
+Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a
+request is of one topic entity and a reply of one path, so that replies can be drawn, ranked and
+held to the paths that there are.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import Request, Sampling, Schema
+from safe_stepwise.records import RelationPath
+from safe_stepwise.store.parsing import parse_json
+
+_PROMPT = "deliberation/propose"
+TOPIC = "[topic]"
+"""Stands for a topic entity in a masked question."""
+
+
+def propose_request(
+    question: str,
+    topic: str,
+    paths: Sequence[RelationPath] | None = None,
+    sampling: Sampling | None = None,
+) -> Request:
+    """The request for a path from ``topic``; greedy, if not said otherwise.
+
+    With ``paths``, they are the only replies that may be given; the schema says the same.
+
+    >>> request = propose_request("who directed [Dune Rain]", "Dune Rain", [("directed_by",)])
+    >>> print(request.messages[1].content)
+    Question: "who directed [Dune Rain]"
+    Topic: "Dune Rain"
+    >>> json.loads(request.schema.text)["properties"]
+    {'path': {'enum': [['directed_by']]}}
+    >>> request.choices
+    ('{"path": ["directed_by"]}',)
+    """
+    prompt = prompts.load(_PROMPT)
+    messages = prompt.messages(question=question, topic=topic)
+    schema = prompt.schema if paths is None else _held_to(prompt.schema, paths)
+    return Request(
+        messages,
+        sampling or prompt.sampling,
+        schema,
+        prompt.role,
+        choices=tuple(map(completion_of, paths or ())),
+        reads=read_path,
+    )
+
+
+def _held_to(schema: Schema, paths: Sequence[RelationPath]) -> Schema:
+    said = {"path": {"enum": [list(path) for path in paths]}}
+    return Schema.of(schema.name, {**json.loads(schema.text), "properties": said})
+
+
+def completion_of(path: RelationPath) -> str:
+    """The reply that names a path.
+
+    >>> completion_of(("~directed_by", "has_genre"))
+    '{"path": ["~directed_by", "has_genre"]}'
+    """
+    return json.dumps({"path": list(path)}, ensure_ascii=False)
+
+
+def read_path(text: str) -> RelationPath:
+    """The path of a reply; raises ``ValueError`` for one that names none.
+
+    >>> read_path(completion_of(("~directed_by", "has_genre")))
+    ('~directed_by', 'has_genre')
+    """
+    said = parse_json(text.strip())
+    path = said.get("path") if isinstance(said, dict) else None
+    if not isinstance(path, list) or not path or not all(isinstance(one, str) for one in path):
+        raise ValueError('no {"path": [relation, ...]}')
+    return tuple(path)
+
+
+def prompt_digest() -> str:
+    """SHA-256 (64 hex digits) of all that is fixed in a request."""
+    return prompts.load(_PROMPT).digest
+
+
+def masked(question: str, topics: Sequence[str]) -> str:
+    """The question with ``[topic]`` for its topics: what questions of one template share.
+
+    A benchmark that marks the place, as MetaQA does with brackets, is taken at its word.
+
+    >>> masked("who directed [It] and when was it", ["It"])
+    'who directed [topic] and when was it'
+    >>> masked("what did ana vorr write?", ["Ana Vorr"])
+    'what did [topic] write?'
+    """
+    for topic in sorted(topics, key=len, reverse=True):
+        if f"[{topic}]" in question:
+            question = question.replace(f"[{topic}]", TOPIC)
+        else:
+            word = rf"(?<!\w){re.escape(topic)}(?!\w)"
+            question = re.sub(word, lambda _: TOPIC, question, flags=re.IGNORECASE)
+    return question

@@ -1,0 +1,93 @@
+"""What the commands that train share: a recipe's keys as options, and what is said at the end."""
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.errors import UserError
+from scripts.cli import command, warn
+from trainers.config import Recipe, keys, known_key, read_recipe
+from trainers.run import train
+
+
+def trained(name: str, description: str, of: type[Recipe], arguments: Sequence[str]) -> None:
+    """Train by a recipe that is one ``of`` these and print a summary.
+
+    Raises ``UserError`` for what the user can mend.
+    """
+    config, options, resume = read_options(name, description, of, arguments)
+    first = int(os.environ.get("RANK", 0)) == 0
+    try:
+        recipe = read_recipe(config, options, of)
+        record = train(recipe, resume, warn)
+    except UserError:
+        if first:
+            raise
+        raise SystemExit(2) from None  # the first process says it for all
+    except KeyboardInterrupt:
+        print(
+            f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr
+        )
+        raise SystemExit(130) from None
+    if first:
+        print(summary(record, recipe.output))
+
+
+def summary(record: Mapping[str, Any], output: Path) -> str:
+    """What was trained, how long it took, where it is, how to open it."""
+    run_, curve, held = record["run"], record["curve"], record["held_out"]
+    memory = run_["peak_memory_bytes"] / 2**30
+    lines = [
+        f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
+        f"{record['recipe']['effective_batch']} in {run_['seconds']:,.0f} s "
+        f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
+        f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
+    ]
+    measured = [name.removesuffix("_before") for name in held if name.endswith("_before")]
+    if held["rows"]:
+        told = (
+            f"{n} {held[f'{n}_before']:.4f} before, {held[f'{n}_after']:.4f} after"
+            for n in measured
+        )
+        lines.append(f"{held['rows']} held-out rows: {'; '.join(told)}")
+    if long := len(record["dataset"]["dropped_as_long"]):
+        lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
+    base = record["base_model"]["name"]
+    return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
+
+
+def read_options(
+    name: str, description: str, of: type[Recipe], arguments: Sequence[str]
+) -> tuple[Path | None, dict[str, str], bool]:
+    """The recipe's file, what takes the place of its keys, and whether to go on with a run."""
+    parser = command(name, description)
+    parser.argument_default, parser.allow_abbrev = argparse.SUPPRESS, False
+    add = parser.add_argument
+    add("--config", type=Path, metavar="FILE", help="a recipe: trainers/recipes/NAME.yaml")
+    add("--resume", action="store_true", help="go on from the last complete checkpoint, if any")
+    names = []
+    for key in keys(of):
+        names.append(key.name)
+        spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
+        default = "" if key.default is dataclasses.MISSING else f" ({_shown(key.default)})"
+        help_ = key.help.replace("%", "%%") + default
+        flag: dict[str, Any] = {"nargs": "?", "const": "true"} if key.type is bool else {}
+        add(*sorted(spellings), dest=key.name, metavar=key.name.upper(), help=help_, **flag)
+    found, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        asked = unknown[0].partition("=")[0]
+        if asked.startswith("--"):
+            known_key(asked.lstrip("-").replace("-", "_"), names, asked)
+        raise UserError(f"{unknown[0]!r} belongs to no option; see {parser.prog} --help")
+    options = vars(found)
+    return options.pop("config", None), options, options.pop("resume", False)
+
+
+def _shown(default: Any) -> str:
+    if default is None or default == ():
+        return "not set"
+    return str(default).lower() if isinstance(default, bool) else str(default)

@@ -1,0 +1,173 @@
+"""Graph stores: both agree on everything, and so do path search and a walk edge by edge."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.relation_paths import (
+    CONVENTIONS,
+    execute,
+    instances,
+    paths_from,
+    search,
+)
+from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph, inverse
+from safe_stepwise.graphs.triples import NamedTriple, read_triples
+from safe_stepwise.records import RelationPath
+
+NAMES = ["Oru", "oru", "Ana Vorr", "1901", "a|b", "Ünï", "x"]
+RELATIONS = ["by", "in", "By"]
+triples_of_a_graph = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(RELATIONS), st.sampled_from(NAMES)),
+    max_size=14,
+)
+
+
+def on_disk(triples: list[NamedTriple], folder: str) -> SqliteGraph:
+    file = Path(folder, "graph.sqlite")
+    build_sqlite(file, triples)
+    return SqliteGraph(file)
+
+
+def edges(triples: list[NamedTriple]) -> set[NamedTriple]:
+    return set(triples) | {(t, inverse(r), h) for h, r, t in triples}
+
+
+def walked(
+    triples: list[NamedTriple], chain: tuple[str, ...], path: RelationPath
+) -> set[tuple[str, ...]]:
+    """All chains along a path, by looking at every edge for every hop."""
+    found = {chain}
+    for relation in path:
+        found = {
+            (*one, t)
+            for one in found
+            for h, r, t in edges(triples)
+            if (h, r) == (one[-1], relation)
+        }
+    return found
+
+
+def allowed(chain: tuple[str, ...], convention: str) -> bool:
+    if convention == "no_topic":
+        return chain[0] not in chain[1:]
+    return convention == "walk" or len(set(chain)) == len(chain)
+
+
+@given(
+    triples_of_a_graph,
+    st.lists(st.sampled_from([*RELATIONS, *map(inverse, RELATIONS)]), max_size=3),
+)
+def test_both_stores_walk_as_the_edges_say(
+    triples: list[NamedTriple], relations: list[str]
+) -> None:
+    path = tuple(relations)
+    with tempfile.TemporaryDirectory() as folder:
+        memory, disk = MemoryGraph(triples), on_disk(triples, folder)
+        assert memory.relations == disk.relations
+        for topic in (*NAMES, "nobody"):
+            known = {name for h, _, t in triples for name in (h, t)}
+            for convention in CONVENTIONS:
+                chains = {c for c in walked(triples, (topic,), path) if allowed(c, convention)}
+                chains = chains if topic in known else set()
+                for graph in (memory, disk):
+                    assert execute(graph, topic, path, convention) == {c[-1] for c in chains}
+                    assert instances(graph, topic, path, convention) == sorted(chains)
+            assert paths_from(memory, topic, 2) == paths_from(disk, topic, 2)
+        disk.close()
+
+
+@given(triples_of_a_graph)
+def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        disk = on_disk(triples, folder)
+        told = []
+        graphs: tuple[GraphStore, GraphStore] = (MemoryGraph(triples), disk)
+        for graph in graphs:
+            nodes = [n for name in NAMES if (n := graph.node(name)) is not None]
+            steps = graph.steps(nodes)
+            assert all(graph.follow(nodes, r) == steps.get(r, set()) for r in graph.relations)
+            assert graph.follow(nodes, "unheard of") == set()
+            told.append({r: sorted(graph.names(ends)) for r, ends in steps.items()})
+        assert told[0] == told[1]
+        disk.close()
+
+
+@given(triples_of_a_graph, st.sampled_from(NAMES))
+def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(
+    triples: list[NamedTriple], topic: str
+) -> None:
+    graph = MemoryGraph(triples)
+    start = graph.node(topic)
+    if start is None:
+        return
+    found = search(graph, start, 2)
+    both = [*RELATIONS, *map(inverse, RELATIONS)]
+    every = [(one,) for one in both] + [(one, two) for one in both for two in both]
+    reached = {path: execute(graph, topic, path) for path in every}
+    assert {path: frozenset(graph.names(ends)) for path, ends in found.items()} == {
+        path: ends for path, ends in reached.items() if ends
+    }
+
+
+def test_a_step_is_the_callers_own() -> None:
+    graph = MemoryGraph([("Oru", "by", "Ana")])
+    node = graph.node("Oru")
+    assert node is not None
+    graph.steps([node])["by"].clear()
+    assert graph.names(graph.follow([node], "by")) == ["Ana"]
+
+
+@pytest.mark.parametrize("build", [MemoryGraph, lambda t: build_sqlite(Path("never.sqlite"), t)])
+def test_a_relation_that_looks_like_a_backward_one_is_refused(
+    build: object, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="begins with '~'"):
+        build([("a", "~by", "b")])  # type: ignore[operator]
+    assert not list(Path().glob("*never*"))
+
+
+def test_a_file_that_is_no_graph_is_a_users_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "graph.sqlite"
+    file.write_bytes(b"not a database" * 100)
+    with pytest.raises(UserError, match="build it anew"):
+        SqliteGraph(file)
+    with pytest.raises(UserError, match="build it anew"):
+        SqliteGraph(tmp_path / "missing.sqlite")
+
+
+@pytest.mark.parametrize("mark", ["|", "\t"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_triples_are_read_from_lines_however_packed(
+    mark: str, packed: bool, tmp_path: Path
+) -> None:
+    text = f"Oru{mark}by{mark} Ana \r\n\nVel{mark}by{mark}Ana\n".encode()
+    file = tmp_path / "kb.txt"
+    file.write_bytes(gzip.compress(text) if packed else text)
+    assert list(read_triples(file)) == [("Oru", "by", " Ana "), ("Vel", "by", "Ana")]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a|b|c\na|b\n", r"kb.txt:2: 'a\|b' is no triple"),
+        (b"a|b|c\na||c\n", "kb.txt:2"),
+        (b"a|b|c|d\n", "kb.txt:1"),
+        (b"a|b|\xff\n", "kb.txt:1: not UTF-8"),
+        (b"\n", "holds no triples"),
+        (gzip.compress(b"a|b|c\n" * 99)[:-9], "can't be read to its end"),
+    ],
+)
+def test_what_is_no_triple_is_told_with_its_line(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "kb.txt"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=said):
+        list(read_triples(file))
