@@ -127,7 +127,7 @@ def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
         told = (f"The director of Dune Rain is Ors Velt. {text}", text)
         judge_chain(KIN, Chain(told, text))
 
-    assert growth(lambda: judge(1700), lambda: judge(3400)) <= RATIO
+    assert growth(lambda: judge(1000), lambda: judge(2000)) <= RATIO
 
 
 def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
