@@ -1,11 +1,11 @@
 """A step as it is read: its words, whom it names, and whom its pronouns may mean."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
-from itertools import product
 from typing import Literal
 
 from safe_stepwise.checking.step_reading import Reading, read_step
@@ -43,6 +43,8 @@ _STEM = 5
 _MOST_READ = 4000
 """Characters of a step, or of a question, that are read: people's steps have under 500."""
 _MOST_PAIRS = 64
+_EITHER_SIDE = 8
+"""Mentions of a tail before and behind one of a head that it is paired with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +281,12 @@ def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span
     >>> pairs([(1, 4)], [(9, 12), (5, 8)])
     [((1, 4), (5, 8)), ((1, 4), (9, 12))]
     """
-    every = product(heads, tails)
-    return nsmallest(_MOST_PAIRS, every, key=lambda p: (abs(p[0][0] - p[1][0]), p))
+    ends = sorted(tails)
+    near = []
+    for head in heads:
+        place = bisect_left(ends, head)
+        near += [(head, tail) for tail in ends[max(0, place - _EITHER_SIDE) :][: 2 * _EITHER_SIDE]]
+    return nsmallest(_MOST_PAIRS, near, key=lambda p: (abs(p[0][0] - p[1][0]), p))
 
 
 def overlaps(one: Span, other: Span) -> bool:

@@ -98,7 +98,7 @@ def check_shape(found: ChainVerdict, steps: int) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_steps_and_answers_take_linear_time(rule: Rule) -> None:
     def judge(text: str) -> None:
-        told = (f"The director of Dune Rain is Ors Velt. {text}", text)
+        told = (f"The director of Dune Rain is Ors Velt. {text}",)
         judge_chain(GROUNDS, Chain(told, text), rule)
 
     assert too_slow(judge) == []
@@ -116,7 +116,7 @@ KIN = grounds_of_paths(
         "his father ",
         "Vel is its capital ",
         "Ors Velt is the father of Vel and ",
-        "Vel, his father ",
+        "Vel, his son ",
     ],
 )
 def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
@@ -127,7 +127,7 @@ def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
         told = (f"The director of Dune Rain is Ors Velt. {text}", text)
         judge_chain(KIN, Chain(told, text))
 
-    assert growth(lambda: judge(1700), lambda: judge(3400)) <= RATIO
+    assert growth(lambda: judge(1000), lambda: judge(2000)) <= RATIO
 
 
 def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
