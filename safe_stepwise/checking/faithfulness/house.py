@@ -73,7 +73,9 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
     support = Support(grounds, stand)
     saids = _read(chain, support)
-    best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
+    concluding = frozenset(chain.concluding)
+    held = (_held(grounds, path, saids, concluding, support) for path in paths)
+    best = min(held, key=lambda j: j.cost)
     return _verdict(best, right)
 
 
@@ -122,8 +124,16 @@ def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for t in triples for name in (t.head, t.tail)))
 
 
-def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support) -> _Judged:
+def _held(
+    grounds: Grounds,
+    path: Path,
+    saids: Sequence[Said],
+    concluding: frozenset[int],
+    support: Support,
+) -> _Judged:
     stands = [[_stand(said, triple, support) for triple in path] for said in saids]
+    for place in concluding:
+        stands[place - 1] = _concluded(path, stands, place - 1, concluding)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
@@ -162,14 +172,36 @@ def stand(said: Said, triple: Triple) -> Stand:
     return stand_of_known(said, triple, meaning, heads, tails)
 
 
+def _concluded(
+    path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
+) -> list[Stand]:
+    """What a conclusion does with a path: it joins no ends, and answers no question of its own.
+
+    A relation in words of its own, or a question, it states only after a step that does.
+    """
+
+    def told(n: int) -> bool:
+        others = (row[n] for at, row in enumerate(stands, 1) if at not in concluding)
+        return meaning_of(path[n].relation) is not None or "states" in others
+
+    return [
+        "no" if s in ("relation", "reversed") or (s == "states" and not told(n)) else s
+        for n, s in enumerate(stands[place])
+    ]
+
+
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
     found = support.stand(said, triple)
+    if found != "states" and not said.reading.denies and support.quotations.state(said, triple):
+        return "states"
     return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
 def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:
     """What is wrong with what a step says of any fact of the path that it does not state."""
+    if support.quotations.are_all(said):
+        return ""
     for n, triple in enumerate(path):
         if row[n] == "states" or said.reading.denies:
             continue
