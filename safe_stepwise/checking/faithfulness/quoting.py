@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from safe_stepwise.checking.faithfulness.names import is_same
-from safe_stepwise.checking.faithfulness.said import Said, named, said_by
+from safe_stepwise.checking.faithfulness.said import Said, as_read, named, said_by
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.senses import meaning_of
@@ -26,7 +26,7 @@ class Quotations:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         every = (
-            _Sentence(page.title, sentence, words_of(sentence))
+            _Sentence(page.title, sentence, words_of(as_read(sentence)))
             for page in passages
             for sentence in page.sentences
         )

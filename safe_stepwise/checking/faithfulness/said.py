@@ -166,8 +166,13 @@ def said_by(
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
-    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
-    return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+    reading = read_step(as_read(text))
+    return Said(reading, tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+
+
+def as_read(text: str) -> str:
+    """A text up to where it is read, with years of life in words."""
+    return _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
 
 
 def _goes_on(longer: str, name: str) -> bool:
