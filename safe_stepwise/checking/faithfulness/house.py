@@ -133,7 +133,7 @@ def _held(
 ) -> _Judged:
     stands = [[_stand(said, triple, support) for triple in path] for said in saids]
     for place in concluding:
-        stands[place - 1] = _concluded(path, stands, place - 1, concluding)
+        stands[place - 1] = _concluded(saids[place - 1], path, stands, place - 1, concluding)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
@@ -173,21 +173,24 @@ def stand(said: Said, triple: Triple) -> Stand:
 
 
 def _concluded(
-    path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
+    said: Said,
+    path: Path,
+    stands: Sequence[Sequence[Stand]],
+    place: int,
+    concluding: frozenset[int],
 ) -> list[Stand]:
-    """What a conclusion does with a path: it joins no ends, and answers no question of its own.
+    """What a conclusion does with a path: it joins no ends, and hints at no fact.
 
-    A relation in words of its own, or a question, it states only after a step that does.
+    It states what a step before it does, and a fact whose relation is known and whose ends it names.
     """
 
     def told(n: int) -> bool:
-        others = (row[n] for at, row in enumerate(stands, 1) if at not in concluding)
-        return meaning_of(path[n].relation) is not None or "states" in others
+        if any(row[n] == "states" for at, row in enumerate(stands, 1) if at not in concluding):
+            return True
+        known = meaning_of(path[n].relation) is not None
+        return known and bool(said.named(path[n].head) and said.named(path[n].tail))
 
-    return [
-        "no" if s in ("relation", "reversed") or (s == "states" and not told(n)) else s
-        for n, s in enumerate(stands[place])
-    ]
+    return ["states" if s == "states" and told(n) else "no" for n, s in enumerate(stands[place])]
 
 
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:
