@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from safe_stepwise.checking.faithfulness.names import is_same
 from safe_stepwise.checking.faithfulness.said import Said, as_read, named, said_by
-from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Passage, Triple
