@@ -181,7 +181,7 @@ def _concluded(
 ) -> list[Stand]:
     """What a conclusion does with a path: it joins no ends, and hints at no fact.
 
-    It states what a step before it does, and a fact whose relation is known and whose ends it names.
+    It states what another step does, and a fact of a known relation whose ends it names.
     """
 
     def told(n: int) -> bool:
