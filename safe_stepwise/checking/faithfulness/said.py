@@ -35,6 +35,10 @@ _PRONOUN = re.compile(
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
+_EXPLETIVE = re.compile(
+    r"^it (?:(?:is|was) )?(?:says?|said|states?|stated|reads?|written|noted|clear|known|appears"
+    r"|reported|mentioned|follows)(?: in the text)? that "
+)
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = (
     word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
@@ -43,6 +47,8 @@ _STEM = 5
 _MOST_READ = 4000
 """Characters of a step, or of a question, that are read: people's steps have under 500."""
 _MOST_PAIRS = 64
+_MOST_EXPLETIVE = 40
+"""Characters of "it is stated in the text that" and its like."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +92,8 @@ class Said:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
                 continue  # "It was Ana who …"
+            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MOST_EXPLETIVE]):
+                continue  # "it says that …"
             if not any(overlaps(span, value) for value, _ in self.values):
                 found.append(span)
         return tuple(found)
