@@ -73,7 +73,9 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
     support = Support(grounds, stand)
     saids = _read(chain, support)
-    best = min((_held(grounds, path, saids, support) for path in paths), key=lambda j: j.cost)
+    concluding = frozenset(chain.concluding)
+    held = (_held(grounds, path, saids, concluding, support) for path in paths)
+    best = min(held, key=lambda j: j.cost)
     return _verdict(best, right)
 
 
@@ -122,8 +124,16 @@ def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for t in triples for name in (t.head, t.tail)))
 
 
-def _held(grounds: Grounds, path: Path, saids: Sequence[Said], support: Support) -> _Judged:
+def _held(
+    grounds: Grounds,
+    path: Path,
+    saids: Sequence[Said],
+    concluding: frozenset[int],
+    support: Support,
+) -> _Judged:
     stands = [[_stand(said, triple, support) for triple in path] for said in saids]
+    for place in concluding:
+        stands[place - 1] = _concluded(saids[place - 1], path, stands, place - 1, concluding)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
     stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
@@ -162,14 +172,39 @@ def stand(said: Said, triple: Triple) -> Stand:
     return stand_of_known(said, triple, meaning, heads, tails)
 
 
+def _concluded(
+    said: Said,
+    path: Path,
+    stands: Sequence[Sequence[Stand]],
+    place: int,
+    concluding: frozenset[int],
+) -> list[Stand]:
+    """What a conclusion does with a path: it joins no ends, and hints at no fact.
+
+    It states what another step does, and a fact of a known relation whose ends it names.
+    """
+
+    def told(n: int) -> bool:
+        if any(row[n] == "states" for at, row in enumerate(stands, 1) if at not in concluding):
+            return True
+        known = meaning_of(path[n].relation) is not None
+        return known and bool(said.named(path[n].head) and said.named(path[n].tail))
+
+    return ["states" if s == "states" and told(n) else "no" for n, s in enumerate(stands[place])]
+
+
 def _stand(said: Said, triple: Triple, support: Support) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
     found = support.stand(said, triple)
+    if found != "states" and not said.reading.denies and support.quotations.state(said, triple):
+        return "states"
     return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
 def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:
     """What is wrong with what a step says of any fact of the path that it does not state."""
+    if support.quotations.are_all(said):
+        return ""
     for n, triple in enumerate(path):
         if row[n] == "states" or said.reading.denies:
             continue

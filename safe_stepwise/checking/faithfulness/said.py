@@ -35,6 +35,10 @@ _PRONOUN = re.compile(
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
+_EXPLETIVE = re.compile(
+    r"^it (?:(?:is|was) )?(?:says?|said|states?|stated|reads?|written|noted|clear|known|appears"
+    r"|reported|mentioned|follows)(?: in the text)? that "
+)
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = (
     word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
@@ -45,6 +49,8 @@ _MOST_READ = 4000
 _MOST_PAIRS = 64
 _EITHER_SIDE = 8
 """Mentions of a tail before and behind one of a head that it is paired with."""
+_MOST_EXPLETIVE = 40
+"""Characters of "it is stated in the text that" and its like."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +94,8 @@ class Said:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
                 continue  # "It was Ana who …"
+            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MOST_EXPLETIVE]):
+                continue  # "it says that …"
             if not any(overlaps(span, value) for value, _ in self.values):
                 found.append(span)
         return tuple(found)
@@ -168,8 +176,13 @@ def said_by(
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
-    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
-    return Said(read_step(plain), tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+    reading = read_step(as_read(text))
+    return Said(reading, tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+
+
+def as_read(text: str) -> str:
+    """A text up to where it is read, with years of life in words."""
+    return _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
 
 
 def _goes_on(longer: str, name: str) -> bool:

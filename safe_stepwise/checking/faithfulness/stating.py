@@ -58,8 +58,12 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     between = [cue for cue in cues if joint[1] <= cue.start < second[0]]
     if between and has_own_subject(said, joint[1], between[0].start):
         return "near"
-    if meaning.kind == "nation" and _is_adjective(
-        said, joint if head == first else head, joint if tail == first else tail, cues
+    if (
+        meaning.kind == "nation"
+        and not _is_subject(said, head, tail)
+        and _is_adjective(
+            said, joint if head == first else head, joint if tail == first else tail, cues
+        )
     ):
         return "states"
     if meaning.kind == "date":
@@ -118,6 +122,7 @@ _COPULA = frozenset(
     "is was are were both also being a an the of by from in who which had has holds held"
     " nationality citizenship former long feature short length , as".split()
 )
+_VERB = re.compile(r" (?:is|was|are|were|has|had) ")
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 
@@ -125,6 +130,11 @@ def _is_copula(words: str) -> bool:
     """Whether words say no more than that something is: years, nations and brackets apart."""
     plain = _BRACKETS.sub("", words).split()
     return all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in plain)
+
+
+def _is_subject(said: Said, head: Span, tail: Span) -> bool:
+    """Whether a step that does not name a head speaks of its tail: "Oru was founded in 1700"."""
+    return not head[1] and bool(_VERB.match(said.clean, tail[1]))
 
 
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
