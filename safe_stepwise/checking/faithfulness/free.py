@@ -84,8 +84,11 @@ def _by_sense(
         for head, tail in pairs(heads, tails)
         if head[1] <= tail[0] or tail[1] <= head[0]
         for cue in governing(said, min(head, tail), max(head, tail))
-    ] or list(said.cues)  # fmt: skip
-    if shared := {cue.sense for cue in asked} & {cue.sense for cue in cues}:
+    ]  # fmt: skip
+    senses = {cue.sense for cue in asked}
+    if "nation" in senses:
+        senses.add("birth")  # where somebody is from
+    if shared := senses & {cue.sense for cue in cues or said.cues}:
         return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
     by_name = bool(heads or said.pronouns)
     known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
