@@ -70,7 +70,8 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     if own:
         by_words = meaning.kind == "text"  # a cause or genre is nothing that has a head of its own
         turns = {
-            1 if meaning.kind == "date" and cue.end <= head[0] < tail[0]  # "released it in 1950"
+            1
+            if meaning.kind == "date" and cue.end <= head[0] < tail[0]  # "released it in 1950"
             else direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
             for cue in own
         }
