@@ -36,7 +36,7 @@ def stand_of_known(
         heads += tuple(span for span in pronouns_for(said, meaning) if span[0] > heads[0][1])
     elif triple.head in said.focus:
         heads = stand_ins(said, tails, meaning)
-    if not tails and triple.tail in said.focus and heads:
+    if not tails and triple.tail in said.focus and heads and meaning.kind != "date":
         tails = said.pronouns
     if not heads or not tails:
         return "no"
@@ -120,12 +120,16 @@ _COPULA = frozenset(
     "is was are were both also being a an the of by from in who which had has holds held"
     " nationality citizenship former long feature short length , as".split()
 )
+_ASIDE = re.compile(
+    r" , (?:on the (?:other hand|contrary)|for (?:his|her|its|their) part|in (?:turn|contrast|fact)"
+    r"|by contrast|meanwhile|however|too|likewise|though) ,"
+)
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 
 def _is_copula(words: str) -> bool:
     """Whether words say no more than that something is: years, nations and brackets apart."""
-    plain = _BRACKETS.sub("", words).split()
+    plain = _ASIDE.sub(" ", _BRACKETS.sub("", words)).split()
     return all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in plain)
 
 
