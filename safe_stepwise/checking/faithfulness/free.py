@@ -1,5 +1,6 @@
 """Whether a step states a triple whose relation is in words of its own, or a question."""
 
+import re
 from collections.abc import Sequence
 
 from safe_stepwise.checking.faithfulness.joining import direction, governing
@@ -26,6 +27,7 @@ _MOST = 0.65
 """Share of a long tail's content words that a step has to have."""
 _LEAST = 1 / 3
 """Share of a free relation's content words that say it of what was told before."""
+_NO_OWNERS = frozenset("he she it they him her them".split())
 _HALF = 0.5
 """Share of a free relation's content words that say it."""
 
@@ -46,9 +48,11 @@ def stand_of_free(
         asked_about = said_by(triple.relation).reading.values
         has_head = any(said.named(name) for name in asked_about if clean(name) not in STOP_WORDS)
     has_tail = bool(tails) or _covers(said, triple.tail)
-    if not has_tail:
-        return "no"
     share = coverage(words, said.reading.claim)
+    if not has_tail:
+        told_before = heads and words and triple.tail in said.focus
+        by_pronoun = told_before and any(said.clean[a:b] in _NO_OWNERS for a, b in said.pronouns)
+        return "states" if by_pronoun and share >= _HALF else "no"
     if not has_head:
         enough = _LEAST if triple.head in said.focus else _MOST
         about_another = _names_strangers(said, asks, tails)
@@ -56,7 +60,8 @@ def stand_of_free(
     if by_name := verbatim(said, triple.relation, heads, tails):
         return by_name
     if not words or share >= _HALF:
-        return "reversed" if _turned(said, triple, heads, tails) else "states"
+        turned = _turned(said, triple, heads, tails) or _asked_turned(said, triple, heads, tails)
+        return "reversed" if turned else "states"
     return _by_sense(said, triple, heads, tails)
 
 
@@ -84,8 +89,11 @@ def _by_sense(
         for head, tail in pairs(heads, tails)
         if head[1] <= tail[0] or tail[1] <= head[0]
         for cue in governing(said, min(head, tail), max(head, tail))
-    ] or list(said.cues)  # fmt: skip
-    if shared := {cue.sense for cue in asked} & {cue.sense for cue in cues}:
+    ]  # fmt: skip
+    senses = {cue.sense for cue in asked}
+    if "nation" in senses:
+        senses.add("birth")  # where somebody is from
+    if shared := senses & {cue.sense for cue in cues or said.cues}:
         return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
     by_name = bool(heads or said.pronouns)
     known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
@@ -99,7 +107,7 @@ def _turns(
 ) -> bool:
     """Whether a step joins the ends by a sense of a free relation the other way round."""
     if is_free(triple):
-        return False
+        return _asked_turned(said, triple, heads, tails)
     gold = said_by(f"{triple.head} {triple.relation} {triple.tail}.")
     ours, theirs = (
         {
@@ -112,6 +120,29 @@ def _turns(
         )
     )  # fmt: skip
     return len(ours) == len(theirs) == 1 and next(iter(ours)) * next(iter(theirs)) == -1
+
+
+def _asked_turned(said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span]) -> bool:
+    """Whether a step joins the ends of a question of one fact by its verb the other way round.
+
+    What is asked for stands in the question as its first word: "What does Oru flow into?".
+    """
+    asked = said_by(triple.relation.replace("…", triple.head))
+    opening = re.match(r" ?(?:what|wh[oi]\w*|where)\b", asked.clean)
+    if not opening or not heads or not tails:
+        return False
+    heads = [*heads, *(span for span in said.pronouns if span[0] > heads[0][1])]
+
+    def ways(of: Said, ones: Sequence[Span], others: Sequence[Span]) -> set[tuple[str, int]]:
+        return {
+            (cue.sense, direction(of, cue, one, other))
+            for cue in of.cues if cue.form in ("to_tail", "to_head")
+            for one, other in pairs(ones, others) if not overlaps(one, other)
+        }  # fmt: skip
+
+    ours = ways(asked, asked.named(triple.head), [opening.span()])
+    theirs = ways(said, heads, tails)
+    return any((sense, -way) in theirs for sense, way in ours if way) and not ours & theirs
 
 
 def _covers(said: Said, name: str) -> bool:

@@ -19,7 +19,13 @@ from safe_stepwise.checking.faithfulness.chains import (
     StepVerdict,
 )
 from safe_stepwise.checking.faithfulness.free import stand_of_free
-from safe_stepwise.checking.faithfulness.misstating import Support, misstated, novelties, same
+from safe_stepwise.checking.faithfulness.misstating import (
+    Support,
+    is_told_otherwise,
+    misstated,
+    novelties,
+    same,
+)
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.faithfulness.stating import stand_of_known
 from safe_stepwise.language.reading import clean
@@ -144,6 +150,7 @@ def _held(
     for n, triple in enumerate(path):
         if n not in told:
             near = any(row[n] == "near" for row in stands)
+            near = near or any(is_told_otherwise(said, triple, support) for said in saids)
             (judged.unread if near else judged.missing).append(triple)
     _doubt_novelties(grounds, saids, judged, support)
     return judged

@@ -114,13 +114,16 @@ def _behind(
     said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int
 ) -> list[SenseCue]:
     """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
-    relative = said.clean[first[1] : second[0]].strip(" ,") in _RELATIVES
+    relative = _ends(said.clean[first[1] : second[0]].strip(" ,")) in _RELATIVES
     near = [
         cue for cue in cues
         if cue.start >= second[1] and not _names_between(said, second[1], cue.start)
         and (relative or not _is_taken(said, cue, (high, high)))
     ]  # fmt: skip
-    return [cue for cue in near if cue.start == near[0].start]
+    return [
+        cue for cue in near
+        if cue.start == near[0].start or _together(said.clean, near[0], cue)
+    ]  # fmt: skip
 
 
 _RELATIVES = frozenset(("which", "that", "whom", "where", "when"))

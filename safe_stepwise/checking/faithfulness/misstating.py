@@ -169,6 +169,20 @@ def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:
     )  # fmt: skip
 
 
+def is_told_otherwise(said: Said, triple: Triple, support: Support) -> bool:
+    """Whether a step has another value of a fact of one value, and the text bears that out, too.
+
+    Then gold and text are at odds, and which of the two is right is not for a rule to say.
+    """
+    meaning = meaning_of(triple.relation)
+    if meaning is None or not meaning.single or said.reading.denies:
+        return False
+    return any(
+        claim.head == triple.head and support.bears_out(claim)
+        for claim in _claims(said, triple, True, support)
+    )
+
+
 def _new(claim: Triple, triple: Triple) -> str:
     return claim.tail if claim.head == triple.head else claim.head
 

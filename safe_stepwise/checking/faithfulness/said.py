@@ -13,7 +13,7 @@ from safe_stepwise.language.mentions import mentions, word_spans
 from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
-from safe_stepwise.language.text import as_date, dates_in, normal_name
+from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 
 Stand = Literal["states", "reversed", "relation", "near", "no"]
@@ -29,7 +29,8 @@ THINGS = "|".join(
 )
 SORTS = f"{PERSONS}|{THINGS}"
 _PRONOUN = re.compile(
-    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them|both"
+    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them"
+    r"|both(?! (?!are\b|were\b|is\b|was\b|have\b|had\b)\w+ (?:\w+ )?and\b)"
     rf"|the (?:latter|former)|(?:the|this|that|said|same) (?:\w+ )?"
     rf"(?:{SORTS}|man|woman|person|work|place|father|mother"
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
@@ -163,6 +164,15 @@ class Said:
 # "Ana Vorr (3 May 1901 – 4 March 1970)"
 _LIFE = re.compile(r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^()–—-]{0,40}\d{3,4})\)")
 
+_MONTH = rf"(?:{'|'.join(MONTHS)})"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)"
+# "in May 2018, on the 11th", "in 2018, on 11 May"
+_DAY_BEHIND = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
+_DATE_BEHIND = re.compile(
+    rf"(?i)\b(?:in )?(\d{{4}}),? on (?:the )?(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b(?!,? \d)"
+)
+
 
 def said_by(
     text: str,
@@ -181,8 +191,9 @@ def said_by(
 
 
 def as_read(text: str) -> str:
-    """A text up to where it is read, with years of life in words."""
-    return _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
+    """A text up to where it is read, with years of life in words and days before their month."""
+    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
+    return _DATE_BEHIND.sub(r"on \2 \1", _DAY_BEHIND.sub(r"\2 \1", plain))
 
 
 def _goes_on(longer: str, name: str) -> bool:

@@ -36,7 +36,7 @@ def stand_of_known(
         heads += tuple(span for span in pronouns_for(said, meaning) if span[0] > heads[0][1])
     elif triple.head in said.focus:
         heads = stand_ins(said, tails, meaning)
-    if not tails and triple.tail in said.focus and heads:
+    if not tails and triple.tail in said.focus and heads and meaning.kind != "date":
         tails = said.pronouns
     if not heads or not tails:
         return "no"
@@ -74,7 +74,9 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     if own:
         by_words = meaning.kind == "text"  # a cause or genre is nothing that has a head of its own
         turns = {
-            direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
+            1
+            if meaning.kind == "date" and cue.end <= head[0] < tail[0]  # "released it in 1950"
+            else direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
             for cue in own
         }
         return "reversed" if turns == {-1} else "states"
@@ -123,12 +125,16 @@ _COPULA = frozenset(
     " nationality citizenship former long feature short length , as".split()
 )
 _VERB = re.compile(r" (?:is|was|are|were|has|had) ")
+_ASIDE = re.compile(
+    r" , (?:on the (?:other hand|contrary)|for (?:his|her|its|their) part|in (?:turn|contrast|fact)"
+    r"|by contrast|meanwhile|however|too|likewise|though) ,"
+)
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 
 def _is_copula(words: str) -> bool:
     """Whether words say no more than that something is: years, nations and brackets apart."""
-    plain = _BRACKETS.sub("", words).split()
+    plain = _ASIDE.sub(" ", _BRACKETS.sub("", words)).split()
     return all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in plain)
 
 
