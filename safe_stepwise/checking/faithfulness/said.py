@@ -36,6 +36,8 @@ _PRONOUN = re.compile(
     r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
 )
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
+_IDLE = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
+"""Words of a step that lead on and have no sense of any relation: no birth, no stepson."""
 _EXPLETIVE = re.compile(
     r"^it (?:(?:is|was) )?(?:says?|said|states?|stated|reads?|written|noted|clear|known|appears"
     r"|reported|mentioned|follows)(?: in the text)? that "
@@ -104,7 +106,9 @@ class Said:
     @cached_property
     def cues(self) -> tuple[SenseCue, ...]:
         """Its wordings of a sense, those of names left out."""
-        return sense_cues(self.clean, tuple(span for span, _ in self._known_names))
+        names = (span for span, _ in self._known_names)
+        idle = (match.span() for match in _IDLE.finditer(self.clean))
+        return sense_cues(self.clean, (*names, *idle))
 
     @cached_property
     def _known_names(self) -> list[tuple[Span, str]]:
