@@ -200,15 +200,17 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
     What is led to comes after what leads there, else they stay in their order. Where one sentence
-    alone has an answer that no passage is about, it builds on what it leads to, if that was read
-    before. What names something that the question names builds on nothing.
+    alone has an answer that no passage is about, it need not come before what it leads to, and
+    builds on that if it comes later. What names something that the question names builds on
+    nothing.
     """
     asked = words_of(question.question)
     alone = _alone_telling(items, question)
     waiting = list(items)
     placed: list[Item] = []
     while waiting:
-        item = next((i for i in waiting if not _leading(i, waiting, asked)), waiting[0])
+        leaders = [item for item in waiting if item is not alone]
+        item = next((i for i in waiting if not _leading(i, leaders, asked)), waiting[0])
         waiting.remove(item)
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
         if item is alone and not uses and not has_words(asked, normal_name(item.triples[0].head)):
