@@ -295,7 +295,7 @@ def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
 def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGraph) -> Plan:
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if _by_sentences(question):
-        branches = sorted(branches, key=lambda branch: _first_cited(question, branch))
+        branches = tuple(sorted(branches, key=lambda branch: _first_cited(question, branch)))
     if len(branches) < 2:
         raise PlanError("a comparison with one branch")
     found = compared(question, branches)
