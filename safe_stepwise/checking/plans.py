@@ -116,14 +116,18 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
         raise PlanError("no path")
     if any(triple.passage is None for triple in path):
         raise PlanError("a hop without a passage")
-    own_words = bool(question.supporting_facts) and not question.evidence
     graph_ = graph_of(question, [*graph, *path])
     if is_comparison(question):
         return _comparison(question, path, graph_)
-    if own_words and not question.decomposition:
+    if _by_sentences(question):
         return Plan("sequential", _concluded(_told(question)))
     facts = tuple(_facts(path, graph_))
     return Plan("sequential", _concluded(_linked(facts, graph_, question)))
+
+
+def _by_sentences(question: Question) -> bool:
+    """Whether supporting facts are all that a benchmark annotates, as in HotpotQA."""
+    return bool(question.supporting_facts) and not (question.evidence or question.decomposition)
 
 
 def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
@@ -155,13 +159,13 @@ def _own_words(triple: Triple, graph: KnowledgeGraph) -> int | None:
 
 
 def _told(question: Question) -> tuple[Item, ...]:
-    """Supporting sentences of the gold passages, those about the answer last.
+    """Supporting sentences of the gold passages, as their passages are first cited.
 
     HotpotQA annotates no triples: of a passage's supporting sentences those count that are the
     first to name another gold passage's subject or the answer; where none does, the first.
     """
     items = []
-    for number, passage in question.gold:
+    for number, passage in sorted(question.gold, key=lambda gold: _cited(question, gold[1].title)):
         told = [f.sentence for f in question.supporting_facts if f.title == passage.title]
         told = [n for n in dict.fromkeys(told) if n < len(passage.sentences)] or [0]
         keys = [p.title for n, p in question.gold if n != number]
@@ -177,32 +181,53 @@ def _told(question: Question) -> tuple[Item, ...]:
     return _in_order(items, question)
 
 
+def _cited(question: Question, title: str) -> int:
+    """Where supporting facts first cite a passage: people tell their reasoning in that order (R4C).
+
+    What they do not cite comes last.
+
+    >>> from safe_stepwise.records import SupportingFact
+    >>> facts = (SupportingFact("Oru", 1), SupportingFact("Vel", 0))
+    >>> asked = Question("q", "b", "train", "Where?", "Oru", supporting_facts=facts)
+    >>> [_cited(asked, title) for title in ("Oru", "Vel", "Marn")]
+    [0, 1, 2]
+    """
+    titles = [fact.title for fact in question.supporting_facts]
+    return titles.index(title) if title in titles else len(titles)
+
+
 def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
-    What is led to comes after what leads there, and the answer last where there is a choice; where
-    one sentence alone has an answer that no passage is about, it comes last in any case, and builds
-    on what it leads to. What names something that the question names builds on nothing.
+    What is led to comes after what leads there, else they stay in their order. Where one sentence
+    alone has an answer that no passage is about, it need not come before what it leads to, and
+    builds on that if it comes later. What names something that the question names builds on
+    nothing.
     """
     asked = words_of(question.question)
-    answer = normal_name(question.answer)
-    waiting = sorted(items, key=lambda item: answer in map(normal_name, item.ends))
-    titles = {normal_name(page.title) for _, page in question.gold}
-    telling = [item for item in waiting if answer in map(normal_name, item.ends)]
-    last = telling[0] if len(telling) == 1 and answer not in titles else None
+    alone = _alone_telling(items, question)
+    waiting = list(items)
     placed: list[Item] = []
     while waiting:
-        leaders = [item for item in waiting if item is not last] or waiting
-        ready = [item for item in leaders if not _leading(item, leaders, asked)]
-        item = (ready or leaders)[0]
+        leaders = [item for item in waiting if item is not alone]
+        item = next((i for i in waiting if not _leading(i, leaders, asked)), waiting[0])
         waiting.remove(item)
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
-        if item is last and not uses and not has_words(asked, normal_name(item.triples[0].head)):
+        if item is alone and not uses and not has_words(asked, normal_name(item.triples[0].head)):
             uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
         if _is_tied(item, question):
             uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)
+
+
+def _alone_telling(items: Sequence[Item], question: Question) -> Item | None:
+    """The one sentence that has the answer, where no passage is about it."""
+    answer = normal_name(question.answer)
+    if any(normal_name(page.title) == answer for _, page in question.gold):
+        return None
+    telling = [item for item in items if answer in map(normal_name, item.ends)]
+    return telling[0] if len(telling) == 1 else None
 
 
 def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
@@ -261,8 +286,16 @@ def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
 # ------------------------------------------------------------------------------------ comparisons
 
 
+def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
+    """Where the earliest cited passage of a branch is cited."""
+    pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)
+    return min(_cited(question, page.title) for page in pages)
+
+
 def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGraph) -> Plan:
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
+    if _by_sentences(question):
+        branches = tuple(sorted(branches, key=lambda branch: _first_cited(question, branch)))
     if len(branches) < 2:
         raise PlanError("a comparison with one branch")
     found = compared(question, branches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from safe_stepwise.checking.plans import MOST_GOLD, PlanError, make_plan
-from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.records import Passage, Question, SupportingFact, Triple
 
 
 def plan_of(question: str, answer: str, path: list[Triple], kind: str = "") -> object:
@@ -124,3 +124,69 @@ def test_more_gold_passages_than_a_sample_has_are_no_plan() -> None:
     assert make_plan(told(MOST_GOLD), [A], [A])
     with pytest.raises(PlanError, match="11 gold passages, at most 10 can be planned for"):
         make_plan(told(MOST_GOLD + 1), [A], [A])
+
+
+def cited_plan(
+    question: str, kind: str, told: dict[str, str], cited: str, **more: object
+) -> object:
+    """The plan of a question whose passages, all gold, are cited in another order than they stand.
+
+    Its path is what each passage has in the same place.
+    """
+    pages = tuple(Passage(title, (text,), True) for title, text in told.items())
+    facts = tuple(SupportingFact(title, 0) for title in cited.split())
+    asked = Question("q", "hotpotqa", "train", question, "Oru", (), kind, 2, pages, facts, **more)  # type: ignore[arg-type]
+    path = [
+        Triple(page.title, "publication date", page.sentences[0].split()[-1][:-1], n)
+        for n, page in enumerate(pages, 1)
+    ]
+    return make_plan(asked, path, path)
+
+
+def passages_of(plan: object) -> list[int]:
+    return [item.passage for item in plan.items if item.triples]  # type: ignore[attr-defined]
+
+
+def uses_of(plan: object) -> list[tuple[int, ...]]:
+    return [item.uses for item in plan.items]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("cited", "order"), [("Ana Ors", [1, 2]), ("Ors Ana", [2, 1])])
+def test_sentences_are_read_as_they_are_cited(cited: str, order: list[int]) -> None:
+    told = {"Ana": "Ana lives in Oru.", "Ors": "Ors is a painter of Kelvia."}
+    assert passages_of(cited_plan("Where does the painter live?", "bridge", told, cited)) == order
+
+
+@pytest.mark.parametrize("cited", ["Ana Ors", "Ors Ana"])
+def test_what_is_led_to_is_read_after_what_leads_there(cited: str) -> None:
+    told = {"Ana": "Ana was born in Oru.", "Ors": "Ors married Ana."}
+    plan = cited_plan("Where was the wife of Ors born?", "bridge", told, cited)
+    assert passages_of(plan) == [2, 1]
+    assert uses_of(plan) == [(), (0,), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("cited", "order", "uses"),
+    [("Ford Ana", [2, 1], [(), (0,), (1,)]), ("Ana Ford", [1, 2], [(), (0,), (1,)])],
+)
+def test_the_answer_builds_on_what_it_leads_to_only_where_that_was_read(
+    cited: str, order: list[int], uses: list[tuple[int, ...]]
+) -> None:
+    told = {"Ana": "Ana of Oru made Ford.", "Ford": "Ford is a film."}
+    plan = cited_plan("Where does the maker of the film come from?", "bridge", told, cited)
+    assert passages_of(plan) == order
+    assert uses_of(plan) == uses
+
+
+EVIDENCE = (Triple("Dune", "publication date", "1951"),)
+
+
+@pytest.mark.parametrize(
+    ("more", "order"), [({}, [2, 1]), ({"evidence": EVIDENCE}, [1, 2])], ids=["facts", "evidence"]
+)
+def test_sides_are_compared_as_they_are_cited_where_nothing_else_is_annotated(
+    more: dict[str, object], order: list[int]
+) -> None:
+    told = {"Dune": "It came out in 1951.", "Oru": "It came out in 1942."}
+    asked = "Which came out first, Dune or Oru?"
+    assert passages_of(cited_plan(asked, "comparison", told, "Oru Dune", **more)) == order
