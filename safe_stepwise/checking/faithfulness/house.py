@@ -26,6 +26,7 @@ from safe_stepwise.checking.faithfulness.misstating import (
     novelties,
     same,
 )
+from safe_stepwise.checking.faithfulness.quoting import Quotations
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.faithfulness.stating import stand_of_known
 from safe_stepwise.language.reading import clean
@@ -80,7 +81,8 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     support = Support(grounds, stand)
     saids = _read(chain, support)
     concluding = frozenset(chain.concluding)
-    held = (_held(grounds, path, saids, concluding, support) for path in paths)
+    quotations = Quotations(grounds.passages)
+    held = (_held(path, saids, concluding, support, quotations) for path in paths)
     best = min(held, key=lambda j: j.cost)
     return _verdict(best, right)
 
@@ -131,13 +133,13 @@ def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
 
 
 def _held(
-    grounds: Grounds,
     path: Path,
     saids: Sequence[Said],
     concluding: frozenset[int],
     support: Support,
+    quotations: Quotations,
 ) -> _Judged:
-    stands = [[_stand(said, triple, support) for triple in path] for said in saids]
+    stands = [[_stand(said, triple, support, quotations) for triple in path] for said in saids]
     for place in concluding:
         stands[place - 1] = _concluded(saids[place - 1], path, stands, place - 1, concluding)
     told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
@@ -146,13 +148,14 @@ def _held(
     faults: list[Fault] = _out_of_order(path, met, support)
     judged = _Judged(path, stated, faults)
     for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
-        faults[place] = faults[place] or _fault(said, path, row, told, support)
+        if not quotations.are_all(said):
+            faults[place] = faults[place] or _fault(said, path, row, told, support)
     for n, triple in enumerate(path):
         if n not in told:
             near = any(row[n] == "near" for row in stands)
             near = near or any(is_told_otherwise(said, triple, support) for said in saids)
             (judged.unread if near else judged.missing).append(triple)
-    _doubt_novelties(grounds, saids, judged, support)
+    _doubt_novelties(support.grounds, saids, judged, support)
     return judged
 
 
@@ -200,18 +203,16 @@ def _concluded(
     return ["states" if s == "states" and told(n) else "no" for n, s in enumerate(stands[place])]
 
 
-def _stand(said: Said, triple: Triple, support: Support) -> Stand:
+def _stand(said: Said, triple: Triple, support: Support, quotations: Quotations) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
     found = support.stand(said, triple)
-    if found != "states" and not said.reading.denies and support.quotations.state(said, triple):
+    if found != "states" and not said.reading.denies and quotations.state(said, triple):
         return "states"
     return "states" if found == "near" and support.is_paraphrased(said, triple) else found
 
 
 def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:
     """What is wrong with what a step says of any fact of the path that it does not state."""
-    if support.quotations.are_all(said):
-        return ""
     for n, triple in enumerate(path):
         if row[n] == "states" or said.reading.denies:
             continue

@@ -6,7 +6,6 @@ from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
 from safe_stepwise.checking.faithfulness.names import is_same
-from safe_stepwise.checking.faithfulness.quoting import Quotations
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
@@ -52,7 +51,6 @@ class Support:
         self.bears_out = cache(self._bears_out)
         self.has = cache(self._has)
         self._pages = tuple(enumerate(grounds.passages, 1))
-        self.quotations = Quotations(grounds.passages)
 
     @cached_property
     def question(self) -> Said:
