@@ -77,7 +77,24 @@ class Support:
         if triple.relation not in RELATIONS:
             return False
         found = ground(triple.head, triple.relation, triple.tail, self._pages)
-        return found.status == "stated"
+        return found.status == "stated" and (not self._has_other(triple) or self._is_told(triple))
+
+    def _has_other(self, triple: Triple) -> bool:
+        """Whether the graph has another value of what has but one."""
+        meaning = meaning_of(triple.relation)
+        return bool(meaning and meaning.single) and any(
+            known.relation == triple.relation and same(known.head, triple.head)
+            for known in self.grounds.triples
+        )
+
+    def _is_told(self, triple: Triple) -> bool:
+        """Whether a passage's sentence states a triple as a step would have to."""
+        return any(
+            self.stand(said_by(sentence, [page.title], [page.title]), triple) == "states"
+            for page in self.grounds.passages
+            for sentence in page.sentences
+            if has_value(Passage("", (sentence,)), triple.tail)
+        )
 
     def is_paraphrased(self, said: Said, triple: Triple) -> bool:
         """Whether a passage's sentence with a triple's tail has most words of a step."""
@@ -134,7 +151,9 @@ def misstated(
     """
     if how == "reversed":
         turned = replace(triple, head=triple.tail, tail=triple.head)
-        return "" if support.in_graph(turned) else "reversed"
+        named = said.named(triple.head) and said.named(triple.tail)
+        # Of what another step states, a pronoun or what was spoken of last proves no contrary.
+        return "" if support.in_graph(turned) or (told and not named) else "reversed"
     if how == "relation" and not told and not _other_is_true(said, triple, support):
         return "relation"
     if meaning_of(triple.relation) is None:
