@@ -12,6 +12,7 @@ from tests.cards.test_release import overview
 from tests.cards.test_verifier_steps import statistics
 
 TEMPLATE = Path(cards.__file__).parent / "templates" / "_citation.md.jinja"
+PATH_PROBE = TEMPLATE.with_name("path_probe.md.jinja")
 
 
 def titles(text: str) -> list[str]:
@@ -27,5 +28,6 @@ def test_cards_cite_both_papers() -> None:
 
 
 def test_the_metric_cites_what_the_cards_do() -> None:
-    assert titles(metric.CITATION) == titles(TEMPLATE.read_text("utf-8"))
+    both = titles(TEMPLATE.read_text("utf-8"))
+    assert titles(metric.CITATION) == [*both, *titles(PATH_PROBE.read_text("utf-8"))[-1:]]
     assert metric.CITATION.count("Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won") == 2

@@ -64,7 +64,7 @@ def test_by_name() -> None:
 
 def test_a_missing_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "find_spec", lambda module: None)
-    with pytest.raises(UserError, match=r"onnxruntime: pip install 'safe-stepwise\[embeddings\]'"):
+    with pytest.raises(UserError, match=r"onnxruntime: pip install -e '\.\[embeddings\]'"):
         embeddings(["a"], ["b"])
 
 
