@@ -241,7 +241,7 @@ def test_told_in_a_passages_own_words() -> None:
 @pytest.mark.parametrize("unseen", [False, True])
 def test_a_title_that_is_the_answer_is_not_given_away(unseen: bool) -> None:
     """HotpotQA's facts are asked for by the titles of their passages."""
-    facts = (SupportingFact("Dune Rain", 0), SupportingFact("Ors Velt", 0))
+    facts = (SupportingFact("Ors Velt", 0), SupportingFact("Dune Rain", 1))
     question = Question(
         "q", "hotpotqa", "train", "Who made Dune Rain?", "Ors Velt", (), "bridge", 2, PAGES, facts
     )  # fmt: skip
@@ -252,7 +252,8 @@ def test_a_title_that_is_the_answer_is_not_given_away(unseen: bool) -> None:
         "According to Passage 2, Oru is a town in Kelvia.",
     ]
     steps = [*(f"{text} (Attribution)" for text in asides), "####ANSWER: Oru (Final Answer)"]
-    for previous in ([], [parse_step(f"Step 1: {DIRECTOR}")]):
+    prize = "According to Passage 1, Dune Rain won no prize. (Attribution)"
+    for previous in ([], [parse_step(f"Step 1: {prize}")]):
         for text in steps:
             found = checker.check(previous, parse_step(f"Step {len(previous) + 1}: {text}"))
             assert found is not None
