@@ -93,11 +93,13 @@ def test_kto_grows_the_margin_of_its_rewards_and_says_what_it_began_with(
     preferring: PathRecipe, whole: Any, sft: Any
 ) -> None:
     held_out = whole["held_out"]
-    # What a few rows teach a random model need not hold for others: `rewards/margins` is of its own.
+    # What a few rows teach a random model need not hold for rows that it did not see.
     assert held_out["margin_after"] != held_out["margin_before"]
     assert held_out["kl_before"] == 0  # it begins as its reference
-    assert whole["curve"][0]["rewards/margins"] == pytest.approx(0, abs=1e-6)
-    assert whole["curve"][-1]["rewards/margins"] > 0
+    assert whole["curve"][0]["kl"] == 0
+    # Batches of one kind alone have no margin.
+    margins = [row["rewards/margins"] for row in whole["curve"] if "rewards/margins" in row]
+    assert margins[-1] > max(0, margins[0])
     assert whole["start"]["name"] == "sft"
     assert whole["dataset"]["undesirable_rows"] < whole["dataset"]["rows"]
     assert whole["adapter"]["sha256"] != sft["adapter"]["sha256"]
