@@ -103,7 +103,7 @@ def apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> 
     batch, or more of one prompt than there are batches) differs from epoch to epoch.
 
     >>> apart("aaabbc", 1, 2, seed=0)
-    [1, 3, 2, 5, 0, 4]
+    [0, 4, 2, 3, 1, 5]
     """
     drawn: list[int] = []
     for epoch in range(ceil(epochs)):
