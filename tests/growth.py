@@ -14,7 +14,8 @@ SIZE = 3_000
 """Characters of the smaller text: a quadratic reader takes long enough for twice as many."""
 FLOOR = 0.03
 RATIO = 2.6
-TRIES = 4
+TRIES = 12
+"""More than a busy machine disturbs; what grows too fast stays so in all of them."""
 
 UNITS = (
     *(" ", "\n", "\t", "\r", "\u200b", "\u0301", "e\u0301", "😀", "ﷺ", "Ünï ", "中", "\x00"),
