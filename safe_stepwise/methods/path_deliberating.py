@@ -28,7 +28,7 @@ PROMPTS = tuple(f"deliberation/{name}" for name in (CONSTRAINTS, SELECT, VERIFY)
 MOST_CONSTRAINTS = 20
 MOST_RELATIONS = 100
 """A graph with more of them near a question's paths is not told of."""
-MOST_ANSWERS = 2_000
+MOST_ANSWERS = 5_000
 _NONE = {"", "none", "no path", "null"}
 _NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 
@@ -228,8 +228,20 @@ def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
 def _names(value: Any, salvaging: bool) -> list[str]:
     if salvaging and isinstance(value, str | int):
         value = [value]
-    found: list[str] = several(_name, MOST_ANSWERS)(value, salvaging)
-    return [name for name in found if name]
+    if not isinstance(value, list) or len(value) > MOST_ANSWERS:
+        raise ValueError(f"it is no list of {MOST_ANSWERS:,} at most")
+    names = dict.fromkeys(name for one in value for name in _name_in(one, salvaging))
+    return [name for name in names if name]
+
+
+def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:
+    """The one name of a value; none of what is salvaged and is no name."""
+    try:
+        return (_name(value, salvaging),)
+    except ValueError:
+        if not salvaging:
+            raise
+        return ()
 
 
 def _name(value: Any, salvaging: bool) -> str:
