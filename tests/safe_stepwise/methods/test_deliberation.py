@@ -31,13 +31,12 @@ from safe_stepwise.methods.deliberation import (
     deliberate,
 )
 from safe_stepwise.methods.path_deliberating import (
-    Instantiated,
     constraints_in,
     read_choice,
     read_constraints,
     read_verdict,
-    settle,
 )
+from safe_stepwise.methods.path_following import Instantiated, settle
 from safe_stepwise.open import opened
 from safe_stepwise.players.deliberating import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
