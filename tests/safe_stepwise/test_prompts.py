@@ -123,6 +123,9 @@ LIMITS = {
     "judge_path": 512,
     "reason_path": 1024,
     "propose": 128,
+    "constraints": 768,
+    "select_path": 512,
+    "verify_path": 2048,
 }
 
 
@@ -144,6 +147,9 @@ def test_a_prompt_is_the_same_whatever_its_limit(name: str) -> None:
 
 
 WITH_EXAMPLES = [
+    "deliberation/constraints",
+    "deliberation/select",
+    "deliberation/verify",
     "loop/verify",
     "judge/equivalence",
     "verification/extract",
