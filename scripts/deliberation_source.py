@@ -10,7 +10,7 @@ from typing import Any
 from builders.benchmarks.sources import digest
 from builders.paths.questions import Questions, gold_paths
 from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.command import held_out
+from evaluators.deliberation.contending import held_out
 from evaluators.deliberation.labelled import PathsSet, read_set
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.methods.path_proposing import masked

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.tables import escaped, markdown
-from evaluators.deliberation.measuring import METRICS
-from evaluators.deliberation.scorers import SCORERS, TITLES
+from evaluators.deliberation.scorers import METRICS, SCORERS, TITLES
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import table
