@@ -132,14 +132,20 @@ def _costs(runs: Sequence[Record]) -> list[str]:
             rows.append([_name(run), role, *(f"{count:,.1f}" for count in counts)])
     printed = [
         ["", f"{c.method}, {c.benchmark} (published: arXiv 2505.15210, Table 5)"]
-        + [f"{n:,.1f}" for n in (c.calls, c.prompt, c.completion, c.prompt + c.completion)]
+        + [f"{n:,.1f}" for n in (c.calls, c.prompt, c.completion, c.total)]
         for c in published_tables.answer_costs()
+    ]
+    wrong = [
+        f"Misprint, Table 5, {c.method}, {c.benchmark}: {c.misprint}."
+        for c in published_tables.answer_costs()
+        if c.misprint
     ]
     return [
         "## Calls and tokens a question",
         markdown([["paths", "role", "calls", "in", "out", "total"], *rows, *printed]),
         "The paper leaves out what proposes paths. Players that count no tokens are counted in "
         "words and punctuation.",
+        *wrong,
     ]
 
 

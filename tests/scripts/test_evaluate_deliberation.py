@@ -151,6 +151,22 @@ def test_the_loop_over_a_served_model(made: Path, tmp_path: Path) -> None:
     assert run["paths"]["candidates_per_topic"] == 1
 
 
+@pytest.mark.parametrize("planted", [0, 1, 2])
+def test_planted_paths_cost_two_calls_each(made: Path, tmp_path: Path, planted: int) -> None:
+    more = ("--paths", "nearest", "--candidates", "9", "--generator", f"symbolic:planted={planted}")
+    main(arguments(made, tmp_path / "out", *more, "--train", str(made)))
+    found = read(tmp_path / "out")
+    assert (found["hit"], found["hits_at_1"], found["simulated"]) == (1, 1, True)
+    exact = 0
+    for outcome in read_outcomes(tmp_path / "out"):
+        pool = sum(a.accepted for a in outcome.trajectory.attempts if a.state == "propose")
+        calls = sum(len(a.usage) for a in outcome.trajectory.attempts)
+        if pool > planted + 1:  # a spare path remains
+            exact += 1
+            assert calls == 1 + 2 * (planted + 1)
+    assert exact > 10
+
+
 @pytest.mark.parametrize(
     ("part", "calls"),
     [("introspection", 1), ("predefined-constraints", 1), ("feedback", 2)],
@@ -218,10 +234,7 @@ def test_a_server_that_fails_now_and_then_changes_nothing(made: Path, tmp_path: 
 
 
 def test_questions_that_failed_are_asked_again(made: Path, tmp_path: Path) -> None:
-    def sometimes(body: Mapping[str, Any]) -> str:
-        return right(body)
-
-    with MockServer(sometimes) as server:
+    with MockServer(right) as server:
         more = arguments(made, tmp_path / "out", "--paths", server.spec)
         server.status = 400
         with pytest.raises(UserError, match="failed"):
