@@ -80,6 +80,7 @@ def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
         "scorers": {name: _means([one.scores[name] for one in found]) for name in SCORERS},
         "failed": stops.get(FAILED, 0),
         "unanswered": sum(not one.answers for one in found),
+        "without_gold": sum(not one.asked.question.answers for one in found),
         "stop_reasons": dict(sorted(stops.items())),
         "paths": _proposals(found),
         "cost": _cost(found),

@@ -85,7 +85,9 @@ def _what(found: Record) -> str:
     options = settings["options"]
     off = [name for name in ("introspection", "predefined", "feedback") if not options.get(name, 1)]
     without = f" Without {', '.join(off)}." if off else ""
-    return f"{simulated if found['simulated'] else ''}{told}{without}"
+    bare = found["runs"][0]["without_gold"]
+    right = f" {bare:,} have no gold answer: right by DP's rule, whatever is said." if bare else ""
+    return f"{simulated if found['simulated'] else ''}{told}{without}{right}"
 
 
 def _overall(run: Record) -> list[str]:

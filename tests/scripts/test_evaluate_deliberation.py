@@ -286,6 +286,11 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
     assert (found["questions"], found["hits_at_1"], found["by_hop"]) == (5, 1, {})
     assert found["settings"]["gold"].startswith("none is known")
     assert found["runs"][1]["hits_at_1"] == 1
+    rows[1]["answer"], rows[2]["q_entity"] = [], ["Film 9"]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main([*more, "--paths", "oracle"])
+    found = read(tmp_path / "out")["runs"][0]
+    assert (found["without_gold"], found["unanswered"], found["hit"]) == (1, 2, 0.8)
     with pytest.raises(UserError, match="leave out --kb"):
         main([*more, "--paths", "oracle", "--kb", str(file)])
     rows[3]["graph"] = [["Film 3", "film.by"]]
@@ -305,6 +310,7 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
         (["--paths", "oracle", "--train", "nowhere"], "no dp-metaqa-paths in it; build it with"),
         (["--paths", "oracle", "--benchmark", "metqa"], "did you mean metaqa"),
         (["--paths", "oracle", "--questions", "nowhere"], "nowhere"),
+        (["--paths", "oracle", "--kb", "nowhere"], "nowhere: can't be read"),
         (["--paths", "oracle", "--limit", "0"], "from 1 on"),
         (["--paths", "oracle", "--generator", "vlm:x"], "names no engine"),
     ],
