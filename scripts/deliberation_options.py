@@ -50,8 +50,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     many = f"a topic entity (default {CANDIDATES} with a generator, else 1): greedy, then drawn"
     add("--candidates", **COUNT, help=many)
     held = "hold replies to the paths that the graph has from a topic (default)"
-    add("--constrained", dest="free", action="store_false", help=held)
-    add("--free", action="store_true", help="let replies name any path")
+    free = {"dest": "free", "default": False}
+    add("--constrained", action="store_false", help=held, **free)
+    add("--free", action="store_true", help="let replies name any path", **free)
     add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")
     loop = parser.add_argument_group("the loop, less a part of it (the paper's Table 3)")
     for name, what in _PARTS.items():

@@ -185,10 +185,15 @@ def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_
     def wrong(body: Mapping[str, Any]) -> str:
         return completion_of(("~release_year", "no_such"))
 
-    for how, held in (("--constrained", True), ("--free", False)):
+    ways: dict[str, tuple[list[str], bool]] = {
+        "default": ([], True),
+        "constrained": (["--constrained"], True),
+        "free": (["--free"], False),
+    }
+    for name, (how, held) in ways.items():
         with MockServer(wrong, keep_bodies=True) as server:
-            output = tmp_path / how.strip("-")
-            main(arguments(made, output, "--paths", server.spec, how))
+            output = tmp_path / name
+            main(arguments(made, output, "--paths", server.spec, *how))
             schemas = [
                 b["response_format"]["json_schema"]["schema"]
                 for b in server.bodies
@@ -197,6 +202,7 @@ def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_
         assert all(("enum" in s["properties"]["path"]) == held for s in schemas)
         found = read(output)
         assert (found["hit"], found["questions"], found["failed"]) == (0, 30, 0)
+        assert found["settings"]["constrained"] is held
         told = found["runs"][0]["paths"]
         assert (told["executable"], told["gold"], told["unreadable"]) == (0, 0, 0)
 
