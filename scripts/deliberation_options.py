@@ -1,6 +1,7 @@
 """Options of the evaluation over a knowledge graph; no command itself."""
 
 import argparse
+from typing import Any
 
 from builders.paths.relation_readers import READERS
 from evaluators.deliberation.contending import CANDIDATES
@@ -50,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     many = f"a topic entity (default {CANDIDATES} with a generator, else 1): greedy, then drawn"
     add("--candidates", **COUNT, help=many)
     held = "hold replies to the paths that the graph has from a topic (default)"
-    free = {"dest": "free", "default": False}
+    free: dict[str, Any] = {"dest": "free", "default": False}
     add("--constrained", action="store_false", help=held, **free)
     add("--free", action="store_true", help="let replies name any path", **free)
     add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")

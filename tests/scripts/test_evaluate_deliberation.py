@@ -358,5 +358,5 @@ def test_the_measured_baselines_come_out(real_data: Path, tmp_path: Path) -> Non
         for run in read(tmp_path)["runs"]
     }
     assert found["oracle"] == pytest.approx([0.975, 1, 1], abs=0.005)
-    assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.015)
+    assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.025)
     assert found["majority"] == pytest.approx([0.153, 0.075, 0.084], abs=0.1)
