@@ -17,6 +17,8 @@ import pytest
 
 from evaluators.deliberation.results import OWNED
 from evaluators.outcomes import read_outcomes, read_questions
+from evaluators.traces.data import traces
+from evaluators.traces.deliberation import fields_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import completion_of
 from safe_stepwise.store.names import JOURNAL
@@ -114,6 +116,15 @@ def test_a_run_beside_others(made: Path, tmp_path: Path) -> None:
     assert found["settings"]["gold"].startswith("those of their templates")
     variants = {o.conditions["variant"] for o in read_outcomes(tmp_path / "out")}
     assert variants == {"nearest", "most", "oracle"}
+
+
+def test_the_viewer_shows_what_was_proposed_and_followed(made: Path, tmp_path: Path) -> None:
+    main(arguments(made, tmp_path / "out", "--paths", "oracle", "--limit", "2"))
+    (run, _) = traces(tmp_path / "out")["runs"]
+    told = [json.dumps(attempt) for attempt in run["attempts"]]
+    assert ["Leads" in told[0], "Answers" in told[1]] == [True, True]
+    assert run["worth"] == "right"
+    assert fields_of("deliberation", "propose", {"topic": "Oru"}) is None
 
 
 def test_weak_labels_teach_too(made: Path, tmp_path: Path) -> None:
