@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.paths.kg_collect import Collected, PathsBuild, collect, graph_of, inputs_of
+from builders.paths.kg_collect import PathsBuild, collect, graph_of, inputs_of
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import (
     CONFIGS,
@@ -32,6 +32,7 @@ from builders.paths.relation_statistics import Audit, Graph, InputFile, PathStat
 from builders.paths.weak import Templates, popularity
 from builders.verified.statistics import libraries
 from builders.work import publishing
+from builders.work.collecting import Collected
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.methods.path_proposing import prompt_digest
