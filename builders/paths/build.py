@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.paths import probe_metaqa as metaqa
+from builders.paths import metaqa
 from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
+from builders.paths.graph_questions import derived, read_films, with_paths
 from builders.paths.origins import origins
 from builders.paths.sources import Derivation, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
@@ -123,10 +124,9 @@ def _asked(
         verified_questions(plan.verified, derivations, refuse, plan.benchmarks)
     ]
     if plan.films is not None and plan.questions is not None:
-        films = metaqa.read_films(plan.films)
-        known[metaqa.NAME] = films.triples
-        questions = metaqa.read_questions(plan.questions)
-        sources.append(metaqa.film_questions(films, questions, refuse))
+        triples, graph, questions = read_films(plan.films, plan.questions)
+        known[metaqa.NAME] = triples
+        sources.append(with_paths(graph, questions, derived(graph, questions), refuse))
     for source in sources:
         for one in source:
             tally.read += 1
