@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from builders.benchmarks import BENCHMARKS
-from builders.paths.probe_metaqa import NAME, film_questions, read_films, read_questions
+from builders.paths.graph_questions import derived, read_films, with_paths
 from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, labelled, once
@@ -76,23 +76,24 @@ def benchmark_of(
 
 def films_of(options: argparse.Namespace) -> Benchmark:
     """MetaQA's questions whose gold paths its knowledge base gives."""
-    films, found = read_films(options.kb), Benchmark()
+    triples, graph, questions = read_films(options.kb, options.kb_questions)
+    found = Benchmark(graph=triples)
     about: dict[str, list[Triple]] = {}
-    for triple in films.triples:
+    for triple in triples:
         about.setdefault(triple.head, []).append(triple)
 
     def refuse(_: str, __: str, why: str) -> None:
         found.left_out[why] += 1
 
-    questions = drawn(read_questions(options.kb_questions), lambda row: row.id, options.seed)
-    for asked in film_questions(films, iter(questions), refuse):
+    gold = derived(graph, questions)
+    rows = drawn(questions, lambda row: row.id, options.seed)
+    for asked in with_paths(graph, rows, gold, refuse):
         told = dict.fromkeys(t.head for path in asked.paths[:1] for t in path)
         near = chain.from_iterable(about.get(name, ()) for name in told)
         grounds = grounds_of_paths(asked.question, asked.accepted, asked.paths, near)
-        found.sources.append(Source(NAME, asked.id, grounds, of_films))
+        found.sources.append(Source(asked.benchmark, asked.id, grounds, of_films))
         if len(found.sources) == options.rows:
             break
-    found.graph = films.triples
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
 from builders.benchmarks.sizes import check_size
+from builders.work.rejects import OTHER_BENCHMARK
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
@@ -41,9 +42,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "musique": musique,
     "synthetic": synthetic,
 }
-
-OTHER_BENCHMARK = "try --benchmark"
-"""In a reason that needs no other advice."""
 
 
 def looks_like(row: Mapping[str, Any]) -> str | None:

@@ -4,16 +4,15 @@ Questions are split by a hash of their words, so that one that two rows ask is i
 evaluation questions of the verified set are in test.
 """
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from builders.paths import probe_metaqa as metaqa
+from builders.paths import metaqa
 from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
+from builders.paths.graph_questions import derived, read_films, with_paths
 from builders.paths.origins import origins
 from builders.paths.sources import Derivation, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
@@ -28,9 +27,6 @@ from safe_stepwise.records import Triple
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS, WORK
 from safe_stepwise.store.progress import counts, telling
-
-Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
-"""The dataset's README by file name, from its statistics and ``dataset_info``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class ProbeBuild:
 
 
 def build(
-    plan: ProbeBuild, card: Card, derivations: Mapping[str, Sequence[Derivation]]
+    plan: ProbeBuild, card: publishing.CardOfOne, derivations: Mapping[str, Sequence[Derivation]]
 ) -> ProbeStatistics:
     """Build ``OUTPUT/safe-path-probe`` (again, if it is there) and ``OUTPUT/rejects.jsonl``.
 
@@ -99,7 +95,10 @@ def build(
             code_sha256=code_digest(__name__),
             **tally.fields(),
         )
-        _publish(plan, release, statistics, card, rejects)
+        lines = "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
+        dataset, record = plan.output / PATH_PROBE, (PROBE_RECORD, statistics)
+        left_out = (REJECTS, lines)
+        publishing.publish(plan.work, dataset, record, card, config_features, left_out)
         return statistics
 
 
@@ -125,10 +124,9 @@ def _asked(
         verified_questions(plan.verified, derivations, refuse, plan.benchmarks)
     ]
     if plan.films is not None and plan.questions is not None:
-        films = metaqa.read_films(plan.films)
-        known[metaqa.NAME] = films.triples
-        questions = metaqa.read_questions(plan.questions)
-        sources.append(metaqa.film_questions(films, questions, refuse))
+        triples, graph, questions = read_films(plan.films, plan.questions)
+        known[metaqa.NAME] = triples
+        sources.append(with_paths(graph, questions, derived(graph, questions), refuse))
     for source in sources:
         for one in source:
             tally.read += 1
@@ -142,22 +140,3 @@ def _asked(
         if of
     }
     return drawn, known
-
-
-def _publish(
-    plan: ProbeBuild, release: Path, statistics: ProbeStatistics, card: Card, rejects: Sequence[str]
-) -> None:
-    """Write the record and the card, put all in place, and only then forget the work."""
-    record = json.loads(json.dumps(asdict(statistics)))
-    publishing.complete(
-        release,
-        PROBE_RECORD,
-        statistics,
-        lambda _, info: card(record, info),
-        lambda _: {config: splits.values() for config, splits in record["files"].items()},
-        config_features,
-    )
-    publishing.swap_in(release, plan.output / PATH_PROBE)
-    lines = "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
-    publishing.publish_lines(plan.output / REJECTS, lines)
-    publishing.forget(plan.work)

@@ -5,17 +5,16 @@ gone through twice: for what only the whole corpus tells (how often a path is be
 template), and to write the rows, beside the work; all is swapped in whole.
 """
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from builders.paths.kg_collect import Collected, PathsBuild, collect, graph_of, inputs_of
+from builders.paths.kg_collect import PathsBuild, collect, graph_of, inputs_of
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import (
     CONFIGS,
@@ -32,6 +31,7 @@ from builders.paths.relation_statistics import Audit, Graph, InputFile, PathStat
 from builders.paths.weak import Templates, popularity
 from builders.verified.statistics import libraries
 from builders.work import publishing
+from builders.work.collecting import Collected
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.methods.path_proposing import prompt_digest
@@ -47,13 +47,10 @@ from safe_stepwise.store.names import (
 )
 from safe_stepwise.store.progress import counts, telling
 
-Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
-"""The dataset's README by file name, from its statistics and ``dataset_info``."""
-
 _Files = dict[str, dict[str, SplitFiles]]
 
 
-def build(plan: PathsBuild, card: Card) -> PathStatistics:
+def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
     """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
@@ -77,7 +74,9 @@ def build(plan: PathsBuild, card: Card) -> PathStatistics:
         written = _Written(plan, corpus)
         files = written.write(done, release / "data")
         statistics = _statistics(plan, inputs, about, done, corpus, written, files)
-        _publish(plan, release, name, statistics, card)
+        dataset, record = plan.output / name, (PATHS_RECORD, statistics)
+        lines = (REJECTS, (plan.work / REJECTS).read_bytes())
+        publishing.publish(plan.work, dataset, record, card, config_features, lines)
     return statistics
 
 
@@ -230,21 +229,3 @@ def _statistics(
         libraries=libraries(),
         code_sha256=code_digest(__name__, reader.parse.__module__),
     )
-
-
-def _publish(
-    plan: PathsBuild, release: Path, name: str, statistics: PathStatistics, card: Card
-) -> None:
-    """Write the record and the card, put all in place, and only then forget the work."""
-    record = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
-    publishing.complete(
-        release,
-        PATHS_RECORD,
-        statistics,
-        lambda _, info: card(record, info),
-        lambda _: {config: splits.values() for config, splits in record["files"].items()},
-        config_features,
-    )
-    publishing.swap_in(release, plan.output / name)
-    publishing.publish_lines(plan.output / REJECTS, (plan.work / REJECTS).read_bytes())
-    publishing.forget(plan.work)

@@ -1,9 +1,7 @@
 """The first half of a build of relation paths: from sources and a graph to searched shards."""
 
 import functools
-import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,23 +9,22 @@ from builders.benchmarks import sources
 from builders.paths.negatives import MOST
 from builders.paths.relation_chunks import (
     CHUNK_ROWS,
-    Explorations,
     GraphFile,
     PathsChunk,
-    Rejected,
     Searcher,
 )
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_statistics import Graph, InputFile
-from builders.work.executors import Executor, Slurm, Standing, results
+from builders.work.collecting import Collected, collected
+from builders.work.executors import Executor, Slurm
 from builders.work.ranks import Work
-from builders.work.shards import Shard
+from builders.work.rejects import Rejecting
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS
 from safe_stepwise.graphs.sqlite_store import build_sqlite
 from safe_stepwise.graphs.triples import NamedTriple, read_triples
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import REJECTS, WORK
+from safe_stepwise.store.names import WORK
 from safe_stepwise.store.progress import telling
 
 LARGE = 64 * 2**20
@@ -70,16 +67,6 @@ class PathsBuild:
     def work(self) -> Path:
         """Where unfinished work lies."""
         return self.output / WORK / f"paths-{self.benchmark}"
-
-
-@dataclass(slots=True)
-class Collected:
-    """The shards of a build, each with the indices of questions whose id was there before."""
-
-    standing: Standing = field(default_factory=Standing)
-    """``failed`` are the rejected rows."""
-    first_reason: str = ""
-    finished: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
 
 
 def inputs_of(plan: PathsBuild) -> list[InputFile]:
@@ -155,56 +142,16 @@ def _total(plan: PathsBuild, graph: GraphFile | None) -> int | None:
 def collect(plan: PathsBuild, graph: GraphFile | None, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
-    made = functools.partial(jobs, plan, graph)
-    check = functools.partial(_check, plan)
-    title = f"{plan.benchmark} {plan.split}"
-    work = Work(made, Searcher(), plan.work, title, unit="question", check=check)
+    rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
+    work = Work(
+        functools.partial(jobs, plan, graph),
+        Searcher(),
+        plan.work,
+        f"{plan.benchmark} {plan.split}",
+        unit="question",
+        check=rejecting.check,
+    )
     executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
-    seen: dict[str, str] = {}
-    found = results(work, executor, functools.partial(_total, plan, graph), done.standing)
-    with (plan.work / REJECTS).open("wb") as rejects, closing(found):
-        for _, shard in found:
-            dropped = _duplicates(shard.summary, seen)
-            for reject in (*shard.summary.rejects, *dropped.values()):
-                rejects.write(_line(plan, reject))
-                done.first_reason = done.first_reason or reject.reason
-                done.standing.failed += 1
-            done.finished.append((shard.path, frozenset(dropped)))
-    rows = done.standing.done
-    if rows and done.standing.failed == rows:
-        raise UserError(
-            f"{', '.join(plan.sources)}: none of the {rows} rows could be read as "
-            f"{plan.benchmark}; the first: {done.first_reason}"
-        )
-
-
-def _duplicates(found: Explorations, seen: dict[str, str]) -> dict[int, Rejected]:
-    """Questions whose id an earlier one had. ``seen`` maps ids to where the first one was."""
-    dropped = {}
-    for index, (id_, location) in enumerate(found.ids):
-        if id_ in seen:
-            reason = f"duplicate id {id_!r}, first at {seen[id_]}"
-            dropped[index] = Rejected(location, id_, reason, None)
-        else:
-            seen[id_] = location
-    return dropped
-
-
-def _check(plan: PathsBuild, shard: Shard[Explorations]) -> None:
-    """Raise ``UserError`` for a row that ends the build."""
-    for reject in shard.summary.rejects:
-        _line(plan, reject)
-
-
-def _line(plan: PathsBuild, reject: Rejected) -> bytes:
-    """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
-    if not plan.keep_rejects:
-        id_ = "" if reject.id is None else f" (id {reject.id})"
-        raise UserError(
-            f"{reject.location}{id_}: {reject.reason}; mend the row, or run with --on-error keep "
-            f"to put such rows into {REJECTS}"
-        )
-    told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
-    record = {"benchmark": plan.benchmark, "split": plan.split, **told}
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-    return line.encode("utf-8", "backslashreplace")
+    total = functools.partial(_total, plan, graph)
+    for _ in collected(work, executor, total, rejecting, ", ".join(plan.sources), done):
+        pass

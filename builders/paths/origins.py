@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from builders.paths import probe_metaqa as metaqa
+from builders.paths import metaqa
 from builders.steps.questions import OF_A_BUILD
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of

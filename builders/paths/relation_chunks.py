@@ -1,7 +1,6 @@
 """A chunk of a benchmark's questions: parsed, their paths searched, stored with their negatives."""
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.benchmarks.sources import RawRow, decode
+from builders.benchmarks.rows import content_of, digest_of, read_rows
+from builders.benchmarks.sources import RawRow
 from builders.paths.negatives import negatives
 from builders.paths.relation_readers import reader_of
 from builders.paths.weak import Explored, explore
+from builders.work.rejects import Reject
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.sqlite_store import SqliteGraph
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
 from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import KGQuestion, canonical_json
+from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest
 
 CHUNK_ROWS = 200
@@ -42,7 +43,7 @@ SCHEMA = pa.schema(
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
-"""A row is a topic entity of a question; ``index`` counts the chunk's questions that were read."""
+"""A row is a topic entity of a question; ``index`` is its row's in the chunk."""
 
 
 class Searcher:
@@ -84,21 +85,11 @@ def _opened(graph: GraphFile) -> GraphStore:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A row that is in no split: where it was, why, and the row itself as far as it was read."""
-
-    location: str
-    id: str | None
-    reason: str
-    row: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Explorations:
-    """What came of a chunk; ``ids`` of the questions with their places."""
+    """What came of a chunk; ``ids`` of the questions with their row's index in it."""
 
-    ids: tuple[tuple[str, str], ...]
-    rejects: tuple[Rejected, ...]
+    ids: tuple[tuple[int, str], ...]
+    rejects: tuple[Reject, ...]
     settled: bool = True
 
 
@@ -130,28 +121,29 @@ class PathsChunk:
 
     def make(self) -> tuple[Explorations, pa.RecordBatch]:
         """Read the rows and search their graph; one that can't be read is among the rejects."""
-        ids, rejects = list[tuple[str, str]](), list[Rejected]()
+        rejects: list[Reject] = []
+        ids: list[tuple[int, str]] = []
         found: list[dict[str, Any]] = []
-        for raw in self.rows:
-            content: Any = None
-            try:
-                content = decode(raw)
-                question, graph = self._read(content)
-            except RowError as error:
-                row = raw.payload if content is None else content
-                rejects.append(Rejected(raw.location, _id_of(content), str(error), row))
-                continue
-            found += self._explored(len(ids), question, graph)
-            ids.append((question.id, raw.location))
+        for index, (question, graph) in read_rows(self.rows, self._read, rejects):
+            found += self._explored(index, question, graph)
+            ids.append((index, question.id))
         batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
         return Explorations(tuple(ids), tuple(rejects)), batch
 
     def read(self, summary: dict[str, Any]) -> Explorations:
         """What `make` said, of its JSON."""
         return Explorations(
-            tuple((id_, location) for id_, location in summary["ids"]),
-            tuple(Rejected(**reject) for reject in summary["rejects"]),
+            tuple((index, id_) for index, id_ in summary["ids"]),
+            tuple(Reject(**reject) for reject in summary["rejects"]),
         )
+
+    def location(self, index: int) -> str:
+        """Where a row is in the source."""
+        return self.rows[index].location
+
+    def raw_row(self, index: int) -> Any:
+        """A row's content as far as it can be read."""
+        return content_of(self.rows[index])
 
     def _read(self, content: Mapping[str, Any]) -> tuple[KGQuestion, GraphStore]:
         reader = reader_of(self.benchmark)
@@ -210,13 +202,4 @@ def _key(chunk: PathsChunk) -> str:
         *(code_of(chunk.benchmark), chunk.benchmark, chunk.split, chunk.start),
         *(chunk.graph.digest if chunk.graph else None, chunk.max_hops, chunk.most, chunk.seed),
     ]
-    digest = hashlib.sha256(canonical_json(head).encode())
-    for row in chunk.rows:
-        said = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
-        digest.update(f"{row.location}\0{said}\0".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
-
-
-def _id_of(content: Any) -> str | None:
-    said = content.get("id") if isinstance(content, Mapping) else None
-    return said if isinstance(said, str) else None
+    return digest_of(head, chunk.rows)

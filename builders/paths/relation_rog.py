@@ -20,12 +20,21 @@ from safe_stepwise.graphs.triples import NamedTriple
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.parsing import parse_json
 
+NO_PATHS = (
+    "No relation path is annotated, so that precision and recall of the weak ones are unknown."
+)
+"""What the paths of such a benchmark can't tell; for the card."""
 MOST_TRIPLES = 200_000
 """Of a row, and its names; real ones have some thousands."""
 
 
 def parse_as(benchmark: str, row: Mapping[str, Any], split: str) -> KGQuestion:
-    """The question of a row; RowError with the reason when it is unusable."""
+    """The question of a row; RowError with the reason when it is unusable.
+
+    >>> row = {"id": "q7", "question": "what did ana write", "answer": ["Oru"], "q_entity": ["Ana"]}
+    >>> parse_as("webqsp", row, "train").answers
+    frozenset({'Oru'})
+    """
     topics = _names(fields.require(row, "q_entity"), "q_entity")
     if not topics:
         raise RowError("q_entity is empty: there is nowhere to start from")

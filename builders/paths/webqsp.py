@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from builders.benchmarks.sources import chunks as chunks
-from builders.paths.relation_rog import parse_as, triples_of
+from builders.paths.relation_rog import NO_PATHS, parse_as, triples_of
 from safe_stepwise.records import KGQuestion
 
 NAME = "webqsp"
@@ -23,17 +23,12 @@ CITATION = """\
   booktitle = {ACL},
   year = {2016}
 }"""
-CAVEAT = "No relation path is annotated, so that precision and recall of the weak ones are unknown."
+CAVEAT = NO_PATHS
 NEEDS_GRAPH = False
 
 triples = triples_of
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
-    """The question of a row; RowError with the reason when it is unusable.
-
-    >>> row = {"id": "q7", "question": "what did ana write", "answer": ["Oru"], "q_entity": ["Ana"]}
-    >>> parse(row, "train").answers
-    frozenset({'Oru'})
-    """
+    """As `relation_rog.parse_as`."""
     return parse_as(NAME, row, split)

@@ -4,10 +4,9 @@ Steps are made chunk by chunk into ``OUTPUT/.work/verifier-steps``; from all tha
 chosen, split by groups of questions, written beside the work and swapped in whole.
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -55,14 +54,11 @@ from safe_stepwise.store.names import (
 LIBRARIES = ("matplotlib", "scikit-learn")
 """Those of the card's pictures and of the probes."""
 
-Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
-"""The dataset's README and images by file name, from its statistics and ``dataset_info``."""
-
 
 def build(
     plan: StepsBuild,
     maker: Maker,
-    card: Card,
+    card: publishing.CardOfOne,
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
 ) -> StepStatistics:
@@ -97,7 +93,9 @@ def build(
             make(plan, verified, maker, found)
             release = publishing.new_release(plan.work)
             statistics = _write(plan, verified, maker, found, release / "data", rewriter)
-            _publish(plan, release, statistics, card)
+            dataset, record = plan.output / VERIFIER_STEPS, (STEPS_RECORD, statistics)
+            lines = (REFUSED, (plan.work / REFUSED).read_bytes())
+            publishing.publish(plan.work, dataset, record, card, config_features, lines)
             for concern in concerns(statistics):
                 warn(concern)
             return statistics
@@ -283,19 +281,3 @@ def _groups(
     there = {key_of(row) for part in rows.values() for row in part}
     sizes = [number for group in together if (number := sum(key in there for key in group))]
     return {"groups": len(sizes), "largest": max(sizes, default=0)}
-
-
-def _publish(plan: StepsBuild, release: Path, statistics: StepStatistics, card: Card) -> None:
-    """Write the record and the card, put all in place, and only then forget the work."""
-    record = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
-    publishing.complete(
-        release,
-        STEPS_RECORD,
-        statistics,
-        lambda _, info: card(record, info),
-        lambda _: {config: splits.values() for config, splits in record["files"].items()},
-        config_features,
-    )
-    publishing.swap_in(release, plan.output / VERIFIER_STEPS)
-    publishing.publish_lines(plan.output / REFUSED, (plan.work / REFUSED).read_bytes())
-    publishing.forget(plan.work)

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from builders.benchmarks import BENCHMARKS, parse_row
-from builders.benchmarks.sources import RawRow, decode
+from builders.benchmarks.rows import content_of, digest_of, read_rows
+from builders.benchmarks.sources import RawRow
 from builders.synthetic import Spec, generate
 from builders.verified.features import question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import doubted, verify
-from safe_stepwise.errors import RowError
+from builders.work.rejects import Reject
 from safe_stepwise.records import NOISE_TYPES, Label, Question, canonical_json
 from safe_stepwise.store import event_loop
 from safe_stepwise.store.agreement import SOUND
@@ -37,17 +38,6 @@ class Synthetic:
 
     spec: Spec
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """A row that is in no split: where it was, why, and the row itself as far as it was read."""
-
-    index: int
-    location: str
-    id: str | None
-    reason: str
-    row: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +123,13 @@ class Chunk:
             return [
                 (n, question, truth not in SOUND) for n, (question, truth) in enumerate(made)
             ], []
-        questions: list[tuple[int, Question, bool | None]] = []
         rejects: list[Reject] = []
-        for index, raw in enumerate(self.rows):
-            content: Any = None
-            try:
-                content = decode(raw)
-                question = parse_row(content, self.benchmark, self.split)
-                questions.append((index, question, _truth(content, self.benchmark)))
-            except RowError as error:
-                row = raw.payload if content is None else content
-                rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))
-        return questions, rejects
+        read = read_rows(self.rows, self._parsed, rejects)
+        return [(index, question, truth) for index, (question, truth) in read], rejects
+
+    def _parsed(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
+        question = parse_row(content, self.benchmark, self.split)
+        return question, _truth(content, self.benchmark)
 
     def location(self, index: int) -> str:
         """Where a row is in the source."""
@@ -154,12 +139,7 @@ class Chunk:
 
     def raw_row(self, index: int) -> Any:
         """A row's content, for the rejects; None for one that is made and not read."""
-        if isinstance(self.rows, Synthetic):
-            return None
-        try:
-            return decode(self.rows[index])
-        except RowError:
-            return self.rows[index].payload
+        return None if isinstance(self.rows, Synthetic) else content_of(self.rows[index])
 
 
 def shard_schema(labeled: pa.Schema) -> pa.Schema:
@@ -188,14 +168,9 @@ def _key(chunk: Chunk) -> str:
     by = (teacher.__module__, "builders.work.shards")
     code = code_of(chunk.benchmark, teacher.name, *by)
     head = [code, teacher.identity, chunk.benchmark, chunk.split, chunk.start, chunk.min_confidence]
-    digest = hashlib.sha256(canonical_json(head).encode())
     if isinstance(chunk.rows, Synthetic):
-        digest.update(canonical_json(chunk.rows).encode())
-    else:
-        for row in chunk.rows:
-            said = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
-            digest.update(f"{row.location}\0{said}\0".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+        return hashlib.sha256(canonical_json([head, chunk.rows]).encode()).hexdigest()
+    return digest_of(head, chunk.rows)
 
 
 async def _verify_all(
@@ -222,9 +197,3 @@ def _truth(content: Any, benchmark: str) -> bool | None:
     """Whether a made-up row of a file says to be noise."""
     truth = content.get("truth") if benchmark == "synthetic" else None
     return truth not in SOUND if truth in NOISE_TYPES else None
-
-
-def _id_of(content: Any) -> str | None:
-    """The id a broken row claims to have, under either of the benchmarks' names for it."""
-    said = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
-    return next((one for one in said if isinstance(one, str)), None)

@@ -1,27 +1,26 @@
 """The first half of a build: from the source's rows to verified shards and rejects."""
 
 import functools
-import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from builders.benchmarks import OTHER_BENCHMARK, sources
+from builders.benchmarks import sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
-from builders.verified.chunks import CHUNK_ROWS, Chunk, Reject, Synthetic, Verified, shard_schema
+from builders.verified.chunks import CHUNK_ROWS, Chunk, Synthetic, shard_schema
 from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
-from builders.work.executors import Executor, Slurm, Standing, results
+from builders.work import collecting
+from builders.work.executors import Executor, Slurm
 from builders.work.ranks import Work
-from builders.work.shards import Shard
+from builders.work.rejects import Rejecting
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.names import REJECTS, WORK
+from safe_stepwise.store.names import WORK
 
 EVALUATION_SIZE = 1_000
 
@@ -76,16 +75,11 @@ class Build:
 
 
 @dataclass(slots=True)
-class Collected:
-    """The shards of a build, with the indices of rows that lost to an earlier row's id."""
+class Collected(collecting.Collected):
+    """The shards of a build, and what its teacher replied."""
 
-    standing: Standing = field(default_factory=Standing)
-    """``failed`` are the rejected rows."""
-    first_reason: str = ""
-    """Why the first rejected row was."""
     replies: Counter[str] = field(default_factory=Counter)
-    """The teacher's replies by class."""
-    finished: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
+    """By class."""
 
 
 def _spec(plan: Build) -> Spec | None:
@@ -150,27 +144,18 @@ def _total(plan: Build) -> int | None:
 def collect(plan: Build, done: Collected) -> None:
     """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
-    made, check = functools.partial(jobs, plan), functools.partial(_check, plan)
-    work = Work(made, plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=check)
+    rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
+    work = Work(
+        functools.partial(jobs, plan),
+        plan.teacher,
+        plan.work,
+        f"{plan.benchmark} {plan.split}",
+        check=rejecting.check,
+    )
     executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
-    seen: dict[str, str] = {}
-    found = results(work, executor, functools.partial(_total, plan), done.standing)
-    with (plan.work / REJECTS).open("wb") as rejects, closing(found):
-        for job, shard in found:
-            dropped = _duplicates(job, shard.summary, seen)
-            left_out = sorted([*shard.summary.rejects, *dropped], key=lambda reject: reject.index)
-            for reject in left_out:
-                rejects.write(_line(plan, reject))
-                done.first_reason = done.first_reason or reject.reason
-            done.finished.append((shard.path, frozenset(reject.index for reject in dropped)))
-            done.standing.failed += len(left_out)
-            done.replies.update(shard.summary.replies)
-    rows = done.standing.done
-    if rows and done.standing.failed == rows:
-        raise UserError(
-            f"{plan.source}: none of its {rows} rows could be read as {plan.benchmark}; "
-            f"the first: {done.first_reason}"
-        )
+    total = functools.partial(_total, plan)
+    for found in collecting.collected(work, executor, total, rejecting, plan.source, done):
+        done.replies.update(found.replies)
 
 
 def questions(plan: Build) -> Iterator[Question]:
@@ -183,35 +168,3 @@ def count(plan: Build) -> int:
     """How many `questions` there are; none is made up to be counted."""
     spec = _spec(plan)
     return sum(1 for _ in questions(plan)) if spec is None else _made(plan, spec)
-
-
-def _duplicates(job: Chunk, found: Verified, seen: dict[str, str]) -> list[Reject]:
-    """Rows whose id an earlier row had. ``seen`` maps ids to where the first row was."""
-    dropped = []
-    for index, id_ in found.ids:
-        if id_ in seen:
-            reason = f"duplicate id {id_!r}, first at {seen[id_]}"
-            dropped.append(Reject(index, job.location(index), id_, reason, job.raw_row(index)))
-        else:
-            seen[id_] = job.location(index)
-    return dropped
-
-
-def _check(plan: Build, shard: Shard[Verified]) -> None:
-    """Raise ``UserError`` for a row that ends the build."""
-    for reject in shard.summary.rejects:
-        _line(plan, reject)
-
-
-def _line(plan: Build, reject: Reject) -> bytes:
-    """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
-    if not plan.keep_rejects:
-        id_ = "" if reject.id is None else f" (id {reject.id})"
-        mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"
-        is_mended = OTHER_BENCHMARK in reject.reason
-        raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
-    told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
-    record = {"benchmark": plan.benchmark, "split": plan.split, **told}
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-    # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
-    return line.encode("utf-8", "backslashreplace")

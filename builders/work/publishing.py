@@ -21,6 +21,8 @@ Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 """Each config's splits (records of `SplitFiles`)."""
 Card = Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """README and images by file name, from the records of a dataset and its ``dataset_info``."""
+CardOfOne = Callable[[Record, Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
+"""The same of a dataset that one build makes, from its only record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,34 @@ def complete(
     for made in (*dataset.glob("*"), *dataset.glob("*/*")):
         if made.is_dir():
             _sync_folder(made)
+
+
+def publish(
+    work: Path,
+    dataset: Path,
+    record: tuple[str, Any],
+    card: CardOfOne,
+    features: Callable[[str], Any],
+    lines: tuple[str, bytes],
+) -> None:
+    """Complete a build's only dataset (its `new_release`), put all in place, then forget the work.
+
+    ``record`` is a file's name and the statistics, whose ``files`` are those by config and split;
+    ``lines`` the name and the content of a file beside the dataset, of what was left out.
+    """
+    (name, statistics), release = record, work / "release"
+    told = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
+    complete(
+        release,
+        name,
+        statistics,
+        lambda _, info: card(told, info),
+        lambda _: {config: splits.values() for config, splits in told["files"].items()},
+        features,
+    )
+    swap_in(release, dataset)
+    publish_lines(dataset.parent / lines[0], lines[1])
+    forget(work)
 
 
 def publish_lines(file: Path, content: bytes) -> None:

@@ -86,6 +86,17 @@ def base(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Sums come out the same in every process, and two on a core don't wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def _made(name: str, make: Callable[[Path], None]) -> Path:
     """A folder under build/, made if it isn't there, and whole even if a run is killed."""
     folder, half = BUILD / name, BUILD / f"{name}.{os.getpid()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,20 @@ def made(manifest: Path, output: Path, *only: str, **options: Any) -> tuple[str,
     return said, json.loads((output / LOCK).read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[str, Any]]:
+    """A release of which the sweep alone was made, with what was said and its lock."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "small.yaml").write_text(SWEEPS, encoding="utf-8")
+    return folder / "out", *made(folder / "small.yaml", folder / "out", "sweep")
+
+
+@pytest.fixture
+def swept(first: tuple[Path, str, dict[str, Any]], tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(first[0], tmp_path / "out"))
+
+
 def results(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "report" / "results.json").read_text()))
 
@@ -91,9 +106,11 @@ def times(folder: Path) -> dict[str, int]:
     return {path.as_posix(): path.stat().st_mtime_ns for path in files}
 
 
-def test_a_block_is_made_alone_and_another_joins_it(manifest: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    said, lock = made(manifest, output, "sweep")
+def test_a_block_is_made_alone_and_another_joins_it(
+    manifest: Path, first: tuple[Path, str, dict[str, Any]], swept: Path, tmp_path: Path
+) -> None:
+    output = swept
+    _, said, lock = first
     assert lock["skipped"] == ["evaluation", "forms", "space"]
     assert "space, evaluation, forms: left out (--only)" in said
     assert not (output / "report").exists()
@@ -128,10 +145,9 @@ def test_a_block_is_made_alone_and_another_joins_it(manifest: Path, tmp_path: Pa
 
 
 def test_what_is_left_of_other_code_or_changed_is_not_kept(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    manifest: Path, swept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = tmp_path / "out"
-    made(manifest, output, "sweep")
+    output = swept
     file = output / "blocks" / "sweep" / "report" / "results.json"
     kept = file.read_bytes()
     file.write_bytes(kept + b" ")
@@ -150,9 +166,8 @@ def test_what_is_left_of_other_code_or_changed_is_not_kept(
         made(manifest, output)
 
 
-def test_a_block_that_was_killed_goes_on(manifest: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    made(manifest, output, "sweep")
+def test_a_block_that_was_killed_goes_on(manifest: Path, swept: Path) -> None:
+    output = swept
     (output / LOCK).unlink()
     report = output / "blocks" / "sweep" / "report"
     (report / "results.json").unlink()

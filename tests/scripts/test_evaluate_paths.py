@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +14,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import WAYS
 from scripts import build_path_probe, build_verified
 from scripts.evaluate_paths import main
+from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import MockServer
 
-ROOT = Path(__file__).parents[2]
 FILES = {"results.json", "paths.md", "verdicts.zero_shot.jsonl"}
 
 
@@ -129,18 +125,10 @@ def test_a_killed_run_goes_on(probe: Path, gold: dict[str, str], tmp_path: Path)
     with MockServer(right(gold), last=20) as server:
         how = ["--in-flight", str(in_flight), "--limit", "60"]
         options = arguments(probe, tmp_path / "out", server.spec, *how)
-        command = [sys.executable, "-m", "scripts.evaluate_paths", *options]
-        killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        while sum(server.answered.values()) < 20:
-            assert killed.poll() is None
-            time.sleep(0.005)
-        killed.kill()
-        killed.wait()
-        server.last = math.inf
+        killed(server, "evaluate_paths", options)
         assert not (tmp_path / "out" / "results.json").exists()
         main(options)
-        again = sum(number - 1 for number in server.asked.values())
-        assert again <= in_flight  # those whose replies were on their way
+        assert asked_again(server) <= in_flight
         main(arguments(probe, tmp_path / "whole", server.spec, *how))
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert read(tmp_path / "out")["runs"][0]["rows"] == 60

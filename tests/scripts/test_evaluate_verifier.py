@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +26,7 @@ from safe_stepwise.taxonomy import category
 from scripts import build_verified, build_verifier_steps, evaluate_verifier
 from scripts.evaluate_verifier import main, with_annotations
 from tests.evaluators.verifier.step_rows import row, step, write_set
+from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import Cut, MockServer
 
 ROOT = Path(__file__).parents[2]
@@ -443,18 +442,10 @@ def test_a_killed_run_goes_on(built: Path, gold: dict[str, str], tmp_path: Path)
     in_flight = 2
     with MockServer(careless(gold), last=20) as server:
         options = [*arguments(built, tmp_path / "out", server.spec), "--in-flight", str(in_flight)]
-        command = [sys.executable, "-m", "scripts.evaluate_verifier", *options]
-        killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        while sum(server.answered.values()) < 20:
-            assert killed.poll() is None
-            time.sleep(0.005)
-        killed.kill()
-        killed.wait()
-        server.last = math.inf
+        killed(server, "evaluate_verifier", options)
         assert not (tmp_path / "out" / "verifier_quality.json").exists()
         main(options)
-        again = sum(number - 1 for number in server.asked.values())
-        assert again <= in_flight  # those whose replies were on their way
+        assert asked_again(server) <= in_flight
         main(arguments(built, tmp_path / "whole", server.spec))
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 

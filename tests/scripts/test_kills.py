@@ -43,7 +43,7 @@ def test_killed_before_a_change_of_a_file_the_next_run_ends_in_the_same_files(na
 
 
 def test_a_killed_worker_is_one_line_and_the_next_run_resumes(tmp_path: Path) -> None:
-    options = [*verified(tmp_path, 3000, "train")[:-4], "--workers", "2", *("--output", "out")]
+    options = [*verified(tmp_path, 1600, "train")[:-4], "--workers", "2", *("--output", "out")]
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.build_verified", *options],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE,

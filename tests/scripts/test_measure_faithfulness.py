@@ -209,11 +209,14 @@ def test_a_broken_folder_is_one_line(kept: Path, break_it: Any, told: str) -> No
 
 def test_mistakes_on_the_command_line_are_one_line(tmp_path: Path) -> None:
     for given in (["none"], ["none", "--rule", "ours"], ["none", "--sigma", "2"], []):
-        ran = subprocess.run(
-            [sys.executable, "-m", "scripts.measure_faithfulness", *given],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 2
-        assert len(ran.stderr.splitlines()) == 1
-        assert ran.stderr.startswith("error: ")
+        with pytest.raises(UserError) as raised:
+            measure_faithfulness.main(given)
+        assert len(str(raised.value).splitlines()) == 1
+    ran = subprocess.run(
+        [sys.executable, "-m", "scripts.measure_faithfulness", "none"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.startswith("error: ")

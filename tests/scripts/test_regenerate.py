@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,17 +36,33 @@ def manifest(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the manifest makes, to look at."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "small.yaml").write_text(MANIFEST, encoding="utf-8")
+    regenerate.regenerate(folder / "small.yaml", folder / "out", workers=1)
+    return folder / "out"
+
+
+@pytest.fixture
+def released(first: Path, tmp_path: Path) -> Path:
+    """A copy of it, to change."""
+    return Path(shutil.copytree(first, tmp_path / "out"))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     files = (file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
-def test_a_release_is_made_locked_and_checked(manifest: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    regenerate.regenerate(manifest, output, workers=1)
-    first = contents(output)
-    lock = json.loads(first[LOCK])
-    assert set(lock["files"]) == set(first) - {LOCK}
+def test_a_release_is_made_locked_and_checked(
+    manifest: Path, released: Path, tmp_path: Path
+) -> None:
+    output = released
+    made = contents(output)
+    lock = json.loads(made[LOCK])
+    assert set(lock["files"]) == set(made) - {LOCK}
     assert lock["counts"]["synthetic-train"]["rows"] == 40
     assert lock["version"] == "v0.1.0"
     assert {"python", "datasets", "pyarrow"} <= set(lock["libraries"])
@@ -55,19 +72,19 @@ def test_a_release_is_made_locked_and_checked(manifest: Path, tmp_path: Path) ->
     }
     assert "complete and unchanged" in regenerate.regenerate(manifest, output, workers=1)
     regenerate.regenerate(manifest, tmp_path / "again", workers=2)
-    assert contents(tmp_path / "again") == first
+    assert contents(tmp_path / "again") == made
 
 
-def test_an_engine_changes_nothing_in_a_release(manifest: Path, tmp_path: Path) -> None:
-    regenerate.regenerate(manifest, tmp_path / "local", workers=1)
+def test_an_engine_changes_nothing_in_a_release(
+    manifest: Path, first: Path, tmp_path: Path
+) -> None:
     engine = ["--engine", "datatrove-local", "--ranks", "2", "--workers", "2"]
     regenerate.main([str(manifest), "--output", str(tmp_path / "ranks"), *engine])
-    assert contents(tmp_path / "ranks") == contents(tmp_path / "local")
+    assert contents(tmp_path / "ranks") == contents(first)
 
 
-def test_a_changed_folder_is_found_out(manifest: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    regenerate.regenerate(manifest, output, workers=1)
+def test_a_changed_folder_is_found_out(manifest: Path, released: Path) -> None:
+    output = released
     card = output / "datasets" / "safe-noise-labels" / "README.md"
     text = card.read_text(encoding="utf-8")
     card.write_text(text + "more", encoding="utf-8")
@@ -83,7 +100,7 @@ def test_a_changed_folder_is_found_out(manifest: Path, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_release_goes_on(
-    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    manifest: Path, first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"
     real = release_datasets.build
@@ -101,23 +118,20 @@ def test_an_interrupted_release_goes_on(
     shards = {p: p.stat().st_mtime_ns for p in output.rglob("*.arrow")}
     assert shards
     regenerate.regenerate(manifest, output, workers=1)
-    regenerate.regenerate(manifest, tmp_path / "clean", workers=1)
-    assert contents(output) == contents(tmp_path / "clean")
+    assert contents(output) == contents(first)
 
 
-def test_another_manifest_in_the_same_folder(manifest: Path, tmp_path: Path) -> None:
-    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+def test_another_manifest_in_the_same_folder(manifest: Path, released: Path) -> None:
     manifest.write_text(MANIFEST.replace("seed: 4", "seed: 5"), encoding="utf-8")
     with pytest.raises(UserError, match="another manifest"):
-        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+        regenerate.regenerate(manifest, released, workers=1)
 
 
-def test_a_build_that_the_manifest_does_not_name(manifest: Path, tmp_path: Path) -> None:
-    regenerate.regenerate(manifest, tmp_path / "out", workers=1)
-    (tmp_path / "out" / LOCK).unlink()
+def test_a_build_that_the_manifest_does_not_name(manifest: Path, released: Path) -> None:
+    (released / LOCK).unlink()
     manifest.write_text(MANIFEST.split("  - benchmark")[0] + one_build(), encoding="utf-8")
     with pytest.raises(UserError, match="holds synthetic validation"):
-        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+        regenerate.regenerate(manifest, released, workers=1)
 
 
 def one_build() -> str:

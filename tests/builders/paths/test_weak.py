@@ -83,13 +83,18 @@ def films(real_data: Path) -> MemoryGraph:
 def test_real_questions_are_answered_by_their_gold_paths_and_weak_labels_have_them(
     asked: list[KGQuestion], films: MemoryGraph
 ) -> None:
-    templates = Templates()
+    templates, few = Templates(), Templates()
     found = {}
-    for q in asked:
+    for number, q in enumerate(asked):
         found[q.id] = explore(films, q.topics[0], q.answers, q.hops).candidates
         paths = [(c.path, c.f1) for c in found[q.id]]
-        templates.add(masked(q.question, q.topics), q.hops, paths)
+        for counted in (templates, few) if number % 5 == 0 else (templates,):
+            counted.add(masked(q.question, q.topics), q.hops, paths)
     gold = templates.gold()
+    sure = few.sure()
+    assert len(sure) > 0.8 * len(few.gold())
+    assert sure.items() <= gold.items()
+    assert not few.gold().items() <= gold.items(), "that a guess is right is no news, then"
     popular = popularity(([c.path for c in cs if c.tied], 1) for cs in found.values())
     held = [q for q in asked if int(hashlib.sha256(q.id.encode()).hexdigest(), 16) % 2]
     exact: dict[Convention, tuple[float, ...]] = {

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -41,9 +37,9 @@ from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.steps import format_step
 from scripts import build_verified, build_verifier_steps
+from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import MockServer
 
-ROOT = Path(__file__).parents[3]
 FILM = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.", "It has 12 songs."), True)
 MAN = Passage("Ors Velt", ("Ors Velt was born in Oru.",), True)
 OTHER = Passage("Ana Vorr", ("Ana Vorr was born in Marn.",))
@@ -337,18 +333,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(verified: Path, tmp_path: Path) 
     in_flight = 2
     with MockServer(faithful, last=15) as server:
         options = arguments(verified, tmp_path / "out", server.spec, "--in-flight", str(in_flight))
-        command = [sys.executable, "-m", "scripts.build_verifier_steps", *options]
-        killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        while sum(server.answered.values()) < 15:
-            assert killed.poll() is None
-            time.sleep(0.005)
-        killed.kill()
-        killed.wait()
-        server.last = math.inf
+        killed(server, "build_verifier_steps", options)
         assert not (tmp_path / "out" / "safe-verifier-steps").exists()
         build_verifier_steps.main(options)
-        again = sum(number - 1 for number in server.asked.values())
-        assert again <= in_flight  # those whose replies were on their way
+        assert asked_again(server) <= in_flight
         build_verifier_steps.main(arguments(verified, tmp_path / "whole", server.spec))
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 

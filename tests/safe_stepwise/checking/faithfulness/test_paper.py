@@ -1,4 +1,4 @@
-"""The paper's rule: its own cases (Table 8), the order of a path, what its print leaves open."""
+"""The paper's rule: its cases (Table 8, in our words), the order of a path, what is left open."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DIED = Triple("Helen Keller", "people.deceased_person.place_of_death", "Easton")
 
 
 def test_table_8_both_right() -> None:
-    asked = "People from the country that contains Corfu speak what language?"
+    asked = "Which language is spoken in the country that the island of Corfu is part of?"
     told = Chain(
         (
-            "Corfu is an island located in Greece.",
-            "Greece is a country that contains Corfu.",
-            "The primary language spoken in Greece is Greek.",
+            "The island of Corfu belongs to Greece.",
+            "So the country with Corfu in it is Greece.",
+            "Most people in Greece speak the Greek language.",
         ),
         "Greek",
     )
@@ -43,11 +43,11 @@ def test_table_8_both_right() -> None:
 
 
 def test_table_8_right_answer_wrong_path() -> None:
-    asked = "What is the currency in the country where the Brazilian cruzado is also used?"
+    asked = "Which money does the country of the Brazilian cruzado pay with today?"
     told = Chain(
         (
-            "The Brazilian cruzado was the currency of Brazil from 1986 to 1989.",
-            "Brazil is the country where the Brazilian cruzado was used.",
+            "Brazil had the Brazilian cruzado for its currency in the late 1980s.",
+            "So the country of the Brazilian cruzado is Brazil.",
         ),
         "Brazilian real",
     )
@@ -60,11 +60,11 @@ def test_table_8_right_answer_wrong_path() -> None:
 
 def test_table_8_wrong_answer_right_path() -> None:
     """Printed as correct reasoning; to Algorithm 2 an answer error, which ``is_right`` keeps."""
-    asked = "Where was the main artist featured in the Rihanna: Live in Concert Tour raised?"
+    asked = "In which place did the star of the Rihanna: Live in Concert Tour grow up?"
     told = Chain(
         (
-            "The main artist featured in the Rihanna: Live in Concert Tour is Rihanna.",
-            "Rihanna was raised in Barbados.",
+            "The star of the Rihanna: Live in Concert Tour was Rihanna.",
+            "Barbados is where Rihanna grew up.",
         ),
         "Barbados",
     )
@@ -75,11 +75,11 @@ def test_table_8_wrong_answer_right_path() -> None:
 
 
 def test_table_8_both_wrong() -> None:
-    asked = 'Where did the author who published "The Story of My Life" die?'
+    asked = 'At which place did the writer of "The Story of My Life" pass away?'
     told = Chain(
         (
-            '"The Story of My Life" is a book written by Helen Keller.',
-            "Helen Keller died in Connecticut, USA.",
+            'Helen Keller wrote the book "The Story of My Life".',
+            "Connecticut, USA, is where Helen Keller died.",
         ),
         "Connecticut, USA",
     )
