@@ -1,6 +1,5 @@
 """Release manifests: what a release is made of, read strictly."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,12 @@ from releases.evaluations import (
     read_evaluation,
     read_refinement,
 )
-from releases.keys import Known, check_keys, read_entry
+from releases.keys import Known, check_keys, manifest_values, read_entry
 from releases.refining import PART as REFINEMENT
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import EFFORTS, Effort
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.documents import content_of, parse_yaml
 from safe_stepwise.store.names import (
     ADAPTER,
     AUDITED,
@@ -191,16 +189,12 @@ class Manifest:
 
 def read_manifest(path: Path, known: Known) -> Manifest:
     """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
-    content = content_of(path)
-    try:
-        values = parse_yaml(content)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
+    values, sha256 = manifest_values(path)
     try:
         if isinstance(values, dict):
             values.setdefault("evaluation_size", known.evaluation_size)
         check_keys(Manifest, values, "", given=("path", "sha256"))
-        return _manifest(path, hashlib.sha256(content).hexdigest(), values, known)
+        return _manifest(path, sha256, values, known)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -16,8 +16,10 @@ from builders.work.executors import Submitted
 from releases.asked import Speed
 from releases.manifest import read_manifest
 from releases.needs import left_out
+from releases.paths_manifest import of_paths
 from releases.planning import Source, expectations, foreseen, lacking, told
 from safe_stepwise.store.names import DATASETS
+from scripts import release_paths
 from scripts.cli import COUNT, FOLDER, NAMES, add_teacher_options, command, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
@@ -57,6 +59,10 @@ def regenerate(
     Returns what there is to say. Raises ``UserError`` for a bad manifest or source, and for a
     folder that differs from its lock; ``Submitted`` as `released`.
     """
+    if of_paths(manifest_file):
+        return release_paths.released(
+            manifest_file, output, cache=cache, timeout=timeout, **options
+        )
     manifest = read_manifest(manifest_file, KNOWN)
     others = model_parts(manifest, output, cache, evaluated, timeout)
     return released(manifest, output, sets, others, cache=cache, timeout=timeout, **options)

@@ -247,4 +247,5 @@ def _publish(
     )
     publishing.swap_in(release, plan.output / name)
     publishing.publish_lines(plan.output / REJECTS, (plan.work / REJECTS).read_bytes())
-    publishing.forget(plan.work)
+    if not plan.keep_work:
+        publishing.forget(plan.work)
