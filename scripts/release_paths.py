@@ -20,6 +20,7 @@ from releases.paths_manifest import KnownPaths, Method, PathsManifest, read_path
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, PATHS, REJECTS, paths_set
 from scripts.release_datasets import made_by
+from scripts.release_proposer import proposer_parts
 from trainers.config import PathRecipe, read_recipe
 
 _PLACES = {"dataset": "of the release", "output": "of the release"}
@@ -61,7 +62,8 @@ def released(
     skip = left_of(manifest.needs, manifest.trained, manifest.path, skip_training, only)
     plan = paths_plan(manifest, output, **engine)
     made = Part(PATHS, partial(_build, plan), partial(check_plan, manifest, plan))
-    return parts.make(manifest, output, [made], skip, made_by(), read_release)
+    every = [made, *proposer_parts(manifest, output)]
+    return parts.make(manifest, output, every, skip, made_by(), read_release)
 
 
 def paths_plan(manifest: PathsManifest, output: Path, **engine: Any) -> PathsBuild:
