@@ -40,6 +40,11 @@ class SourceEntry:
     expected_rows: int | None = None
     """Of a source that is not at hand, for a dry run; nothing else goes by it."""
 
+    @property
+    def is_hub(self) -> bool:
+        """Whether it is of the Hub, where what is meant is at a commit."""
+        return "@" in self.input and not Path(self.input).exists()
+
 
 @dataclass(frozen=True, slots=True)
 class PathsEntry:
@@ -176,13 +181,8 @@ def _paths(values: Any, beside: Path, known: KnownPaths) -> PathsEntry:
 def _source(values: Any, where: str, beside: Path) -> SourceEntry:
     entry = read_entry(SourceEntry, values, f"{where}.")
     _least(entry.expected_rows, f"{where}.expected_rows")
-    file = beside / entry.input
-    return replace(entry, input=str(file)) if file.exists() or _is_file(entry) else entry
-
-
-def _is_file(entry: SourceEntry) -> bool:
-    """Whether a source that is not here is meant to be a file: what the Hub has is at a commit."""
-    return "@" not in entry.input
+    file = replace(entry, input=str(beside / entry.input))
+    return entry if file.is_hub else file
 
 
 def _least(number: int | None, where: str) -> None:

@@ -19,7 +19,7 @@ from releases.needs import left_out
 from releases.paths_manifest import of_paths
 from releases.planning import Source, expectations, foreseen, lacking, told
 from safe_stepwise.store.names import DATASETS
-from scripts import release_paths
+from scripts import release_foreseen, release_paths
 from scripts.cli import COUNT, FOLDER, NAMES, add_teacher_options, command, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
@@ -74,6 +74,8 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> st
     ``which`` are the options of `left_out`. Sources that are at hand are read to the end, so a bad
     row or another digest shows here.
     """
+    if of_paths(manifest_file):
+        return release_foreseen.dry_run(manifest_file, output, speed, **which)
     manifest = read_manifest(manifest_file, KNOWN)
     skip = left_out(manifest, **which)
     check_plans(manifest, output)

@@ -16,7 +16,7 @@ from cards.paths_release import read_release
 from releases import parts
 from releases.needs import left_of
 from releases.parts import Made, Part
-from releases.paths_manifest import KnownPaths, Method, PathsManifest, read_paths
+from releases.paths_manifest import KnownPaths, Method, PathsManifest, SourceEntry, read_paths
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, PATHS, REJECTS, paths_set
 from scripts.release_datasets import made_by
@@ -100,13 +100,18 @@ def differing(manifest: PathsManifest) -> Iterator[str]:
     """What is wrong with the sources, a line each."""
     for key, entry in manifest.paths.sources.items():
         where = f"paths.{key}: {entry.input}"
-        if "@" not in entry.input and not Path(entry.input).is_file():
+        if not is_here(entry):
             yield f"{where} is not here; the manifest's own lines say where to get it"
         elif entry.sha256 is not None and (found := sources.digest(entry.input)) != entry.sha256:
             yield (
                 f"{where} has the SHA-256 {found}, not {entry.sha256}; get the file that was "
                 "meant, or correct the digest"
             )
+
+
+def is_here(entry: SourceEntry) -> bool:
+    """Whether a source can be read: what the Hub has is taken to be there."""
+    return entry.is_hub or Path(entry.input).is_file()
 
 
 def _build(plan: PathsBuild) -> Made:
