@@ -23,14 +23,13 @@ from scripts.release_datasets import made_by
 from scripts.release_proposer import proposer_parts
 from trainers.config import PathRecipe, read_recipe
 
-_PLACES = {"dataset": "of the release", "output": "of the release"}
-"""What a recipe is told where it is trained; so ``start``."""
+_PLACES = dict.fromkeys(("dataset", "output", "start"), "of the release")
+"""What a recipe is told where it is trained."""
 
 
 def check_recipe(file: Path, change: Mapping[str, Any], method: Method) -> None:
     """Raise ``UserError`` for a recipe that can't be read, or that is not of this method."""
-    start = {"start": "of the release"} if method == "kto" else {}
-    recipe = read_recipe(file, {**change, **_PLACES, **start}, PathRecipe)
+    recipe = read_recipe(file, {**change, **_PLACES}, PathRecipe)
     if recipe.method != method:
         raise UserError(f"recipe: {file} is of {recipe.method}; name one of {method}")
 
