@@ -6,15 +6,19 @@ from typing import Any
 
 from cards.base_model import Base
 from cards.cards import Record
+from cards.deliberation import Deliberation
 from cards.pages import fill
 from cards.pages import metadata as header
 from cards.paths import configs_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import (
     ADAPTER,
+    BLOCKS,
     DATASETS,
     PATHS_RECORD,
     README,
+    REPORT,
+    RESULTS,
     SFT,
     TRAINING,
     paths_set,
@@ -28,6 +32,7 @@ def release(
     paths: Record,
     stages: Mapping[str, Record] | None = None,
     license: str | None = None,
+    results: Mapping[str, Record] | None = None,
 ) -> str:
     """README of a release folder.
 
@@ -37,6 +42,7 @@ def release(
         stages: what ``training.json`` holds, by folder, of the published adapter and of the one
             that it went on from; those that are there.
         license: that of the published adapter's card.
+        results: what ``results.json`` of evaluations holds, by the folder of each.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` where lock and records differ.
     """
@@ -55,6 +61,7 @@ def release(
         adapter=None if base is None else proposer_repo(name, base.name),
         license=license,
         stages=trained,
+        evaluations=[Deliberation(place, one, "") for place, one in (results or {}).items()],
     )
 
 
@@ -69,4 +76,10 @@ def read_release(folder: Path, lock: Record) -> str:
     stages = {name: record(file) for name, file in places.items() if file.is_file()}
     card = folder / ADAPTER / README
     said = header(card.read_text(encoding="utf-8")) if card.is_file() else {}
-    return release(lock, record(paths), stages, said.get("license"))
+    reports = [folder / REPORT, *sorted(folder.glob(f"{BLOCKS}/*/{REPORT}"))]
+    results = {
+        place.relative_to(folder).as_posix(): record(place / RESULTS)
+        for place in reports
+        if (place / RESULTS).is_file()
+    }
+    return release(lock, record(paths), stages, said.get("license"), results)

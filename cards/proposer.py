@@ -1,8 +1,9 @@
 """The card of a proposer of relation paths: README of ``dp-BENCHMARK-<base>``, from its records.
 
 What it tells stands in ``training.json`` of each stage of its training and ``adapter_config.json``
-(as ``scripts.train_paths`` writes them) and the statistics of the set that it learnt. A figure that
-one of them lacks is an error, never a guess.
+(as ``scripts.train_paths`` writes them), the statistics of the set that it learnt, and
+``results.json`` of the release's evaluations (``scripts.evaluate_deliberation``). A figure that one
+of them lacks is an error, never a guess.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from cards.base_model import Base, License, adapter_header, check_config
 from cards.cards import Record
+from cards.deliberation import METRICS, Deliberation, eval_results, read_deliberations
 from cards.pages import fill, headed, hub_id, line
 from cards.paths import MEANINGS
 from safe_stepwise.errors import UserError
@@ -62,6 +64,7 @@ class ProposerCard:
     base: Base
     license: License | None
     paths: Record
+    evaluations: Sequence[Deliberation]
 
     @property
     def name(self) -> str:
@@ -102,6 +105,8 @@ def proposer(
     config: Record,
     version: str,
     license: License | None = None,
+    results: Mapping[str, Record] | None = None,
+    weights: str = "",
 ) -> str:
     """README of the adapter.
 
@@ -111,17 +116,20 @@ def proposer(
         config: what ``adapter_config.json`` of the published adapter holds.
         version: of the release, ``vMAJOR.MINOR.PATCH``.
         license: the base model's; None where it is not known, and the header says ``other``.
+        results: what ``results.json`` of its evaluations holds, by the folder of each.
+        weights: how these name the adapter, ``NAME@DIGEST``.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs.
     """
     known_version(version)
+    evaluations = read_deliberations(results or {}, weights)
     found = [Stage(one) for one in stages]
     last = found[-1].training
     base = Base.read(last)
     check_config(config, base, last["recipe"])
     for stage in found:
         _check(stage.training, last, paths)
-    card = ProposerCard(found, config, version, base, license, paths)
+    card = ProposerCard(found, config, version, base, license, paths, evaluations)
     return headed(_metadata(card), fill("proposer.md.jinja", card=card, meanings=MEANINGS))
 
 
@@ -148,8 +156,15 @@ def _metadata(card: ProposerCard) -> Any:
     tags += ["synthetic"] if card.synthetic else []
     tags += ["simulated"] if card.paths["simulated"] else []
     named = hub_id(card.training["dataset"]["name"])
+    extra, scores = (
+        dict[str, Any](),
+        eval_results(card.evaluations, card.training["dataset"]["name"]),
+    )
+    if scores:
+        extra = {"eval_results": scores, "model_name": card.name, "metrics": list(METRICS)}
     return ModelCardData(
         **adapter_header(card.base, card.license, card.config),
         datasets=[named] if named else None,
         tags=[line(tag) for tag in tags],
+        **extra,
     )

@@ -9,12 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from releases.evaluations import find_recipe
+from releases.evaluations import OWN_ADAPTER, find_recipe
 from releases.keys import check_keys, manifest_values, read_entry
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import ADAPTER, PATHS, SFT, TEST, TRAIN, VALIDATION, known_version
 
 Method = Literal["sft", "kto"]
+EVALUATION = "deliberation"
+"""The part, and the key, of how answers are measured."""
+WAYS = ("constrained", "free")
+"""How an adapter is asked: held to the paths that the graph has from a topic, or not."""
+OWN_SFT = "{sft}"
+"""In an engine's spec: the adapter that KTO went on from, as `OWN_ADAPTER` is the published one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,10 @@ class KnownPaths:
     benchmarks: Collection[str]
     graphs: Collection[str]
     """Those of them whose graph is a file of its own."""
+    baselines: Collection[str]
+    """Who proposes paths and asks nobody."""
+    check_engine: Callable[[str], object]
+    """Raises ``UserError`` for a spec of no engine."""
     recipes: Path
     """A folder of ``NAME.yaml``."""
     check_recipe: Callable[[Path, Mapping[str, Any], Method], object]
@@ -99,6 +109,28 @@ class ProposerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliberationEntry:
+    """``deliberation``: an evaluation as `python -m scripts.evaluate_deliberation` makes it."""
+
+    paths: tuple[str, ...]
+    """Who proposes, as ``--paths`` of the command has it; the last one is told of on the card."""
+    questions: tuple[SourceEntry, ...] = ()
+    """Those of the set itself, if none are named."""
+    split: str = "test"
+    held_out: bool = True
+    """Whether questions are put that the adapter's split has in test, and no others."""
+    per_hop: int | None = None
+    ways: tuple[str, ...] = WAYS
+    generator: str | None = None
+    candidates: int | None = None
+
+    @property
+    def specs(self) -> str:
+        """Everybody who is asked, in one text."""
+        return " ".join((*self.paths, self.generator or ""))
+
+
+@dataclass(frozen=True, slots=True)
 class PathsManifest:
     """A manifest of relation paths; ``sha256`` is the file's own digest."""
 
@@ -108,6 +140,14 @@ class PathsManifest:
     seed: int
     paths: PathsEntry
     adapter: ProposerEntry | None = None
+    deliberation: DeliberationEntry | None = None
+
+    @property
+    def sources(self) -> dict[str, SourceEntry]:
+        """All files that it is made from, by key."""
+        asked = () if self.deliberation is None else self.deliberation.questions
+        found = {f"paths.{key}": one for key, one in self.paths.sources.items()}
+        return {**found, **{f"deliberation.questions[{n}]": one for n, one in enumerate(asked)}}
 
     @property
     def needs(self) -> dict[str, set[str]]:
@@ -116,6 +156,9 @@ class PathsManifest:
         if self.adapter is not None:
             first = {} if self.adapter.kto is None else {SFT: {PATHS}}
             found |= {**first, ADAPTER: {PATHS, *first}}
+        if (entry := self.deliberation) is not None:
+            folders = ((SFT, OWN_SFT), (ADAPTER, OWN_ADAPTER))
+            found[EVALUATION] = {PATHS, *(part for part, own in folders if own in entry.specs)}
         return found
 
     @property
@@ -149,6 +192,7 @@ def read_paths(path: Path, known: KnownPaths) -> PathsManifest:
             seed=values["seed"],
             paths=_paths(values["paths"], path.parent, known),
             adapter=None if adapter is None else _adapter(adapter, path.parent, known),
+            deliberation=_deliberation(values, path.parent, known),
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -178,6 +222,52 @@ def _paths(values: Any, beside: Path, known: KnownPaths) -> PathsEntry:
     return replace(entry, questions=asked, kb=kb)
 
 
+def _deliberation(
+    manifest: Mapping[str, Any], beside: Path, known: KnownPaths
+) -> DeliberationEntry | None:
+    if (values := manifest.get(EVALUATION)) is None:
+        return None
+    entry = read_entry(DeliberationEntry, values, f"{EVALUATION}.")
+    one_of(entry.split, (TRAIN, VALIDATION, TEST), f"{EVALUATION}.split")
+    for name in ("per_hop", "candidates"):
+        _least(getattr(entry, name), f"{EVALUATION}.{name}")
+    for way in entry.ways:
+        one_of(str(way), WAYS, f"{EVALUATION}.ways")
+    if not entry.paths or not entry.ways or len({*entry.ways}) < len(entry.ways):
+        raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
+    adapter = manifest.get("adapter") or {}
+    has = {OWN_ADAPTER: bool(adapter), OWN_SFT: "kto" in adapter}
+    for spec in (*entry.paths, *([entry.generator] if entry.generator else ())):
+        _engine(spec, has, known)
+    asked = tuple(
+        _source(one, f"{EVALUATION}.questions[{n}]", beside)
+        for n, one in enumerate(entry.questions)
+    )
+    return replace(entry, questions=asked)
+
+
+def _engine(said: Any, has: Mapping[str, bool], known: KnownPaths) -> None:
+    """Raise ``UserError`` for who is neither a baseline nor an engine, or needs what is not made.
+
+    It may have a name before it, as ``KTO=vllm:...``.
+    """
+    if not isinstance(said, str):
+        raise UserError(f"{EVALUATION}.paths: has to be a list of texts")
+    head, _, rest = said.partition("=")
+    spec = rest if rest and ":" not in head else said
+    if spec in known.baselines:
+        return
+    for own, there in has.items():
+        if own in spec and not there:
+            what = "an adapter" if own == OWN_ADAPTER else "adapter.kto"
+            raise UserError(f"{EVALUATION}.paths: {own} in {spec!r} stands for none; add {what}")
+        spec = spec.replace(own, "x")
+    try:
+        known.check_engine(spec)
+    except UserError as error:
+        raise UserError(f"{EVALUATION}.paths: {said!r} is no baseline, and {error}") from None
+
+
 def _source(values: Any, where: str, beside: Path) -> SourceEntry:
     entry = read_entry(SourceEntry, values, f"{where}.")
     _least(entry.expected_rows, f"{where}.expected_rows")
@@ -194,7 +284,7 @@ def _adapter(values: Any, beside: Path, known: KnownPaths) -> ProposerEntry:
     entry = read_entry(ProposerEntry, values, "adapter.")
     one_of(entry.splits, ("question", "template"), "adapter.splits")
     stages = {name: _stage(one, name, beside, known) for name, one in entry.stages.items()}
-    return replace(entry, **stages)
+    return replace(entry, sft=stages["sft"], kto=stages.get("kto"))
 
 
 def _stage(values: Any, name: Method, beside: Path, known: KnownPaths) -> StageEntry:

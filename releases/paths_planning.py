@@ -41,7 +41,8 @@ def report(
 
     Raises ``UserError`` where the questions of a source are not known.
     """
-    rows = sum(_questions(manifest, key, one) for key, one in found.items() if key != "kb")
+    asked = {key: one for key, one in found.items() if key.startswith("paths.questions")}
+    rows = sum(_questions(manifest, key, one) for key, one in asked.items())
     per_row = expectations()["paths"]["tokens_per_row"]
     costs = [Cost(f"search {manifest.paths.benchmark} {manifest.paths.split}", rows, part=PATHS)]
     for one in learning:
@@ -54,11 +55,11 @@ def report(
 
 
 def _questions(manifest: PathsManifest, key: str, found: Found) -> int:
-    entry, limit = manifest.paths.sources[key], manifest.paths.limit
+    entry, limit = manifest.sources[key], manifest.paths.limit
     rows = entry.expected_rows if found.rows is None else found.rows
     if rows is None:
         raise UserError(
-            f"{manifest.path}: paths.{key}: {entry.input} is not here; bring it, or say how many "
+            f"{manifest.path}: {key}: {entry.input} is not here; bring it, or say how many "
             "rows it has with expected_rows"
         )
     return min(rows, limit or rows)
@@ -68,8 +69,8 @@ def _sources(manifest: PathsManifest, found: Mapping[str, Found]) -> str:
     """A line a source, with the digest to write into the manifest where that has none."""
     rows: list[tuple[object, ...]] = [("source", "file", "rows", "SHA-256")]
     for key, one in found.items():
-        entry = manifest.paths.sources[key]
+        entry = manifest.sources[key]
         said = "as the manifest says" if entry.sha256 else f"{one.sha256}, not in the manifest yet"
         digest = "not here" if one.sha256 is None else said
-        rows.append((f"paths.{key}", entry.input, "" if one.rows is None else one.rows, digest))
+        rows.append((key, entry.input, "" if one.rows is None else one.rows, digest))
     return table(rows)

@@ -22,20 +22,23 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> st
     """
     manifest = read_paths(manifest_file, KNOWN)
     skip = left_of(manifest.needs, manifest.trained, manifest.path, **which)
-    found = {key: _found(manifest, key) for key in manifest.paths.sources}
+    found = {key: _found(manifest, key) for key in manifest.sources}
     said = report(manifest, found, list(_learning(manifest, output)), skip, speed)
     return "\n".join([said, *(f"still owed: {one}" for one in differing(manifest))])
 
 
 def _found(manifest: PathsManifest, key: str) -> Found:
     paths = manifest.paths
-    entry = paths.sources[key]
+    entry = manifest.sources[key]
     if entry.is_hub or not is_here(entry):
         return Found()
     digest = sources.digest(entry.input)
-    if key == "kb" or paths.on_error == "keep":
-        return Found(digest, None if key == "kb" else entry.expected_rows)
-    rows = questions(paths.benchmark, entry.input, paths.split, paths.limit)
+    if key == "paths.kb" or paths.on_error == "keep":
+        return Found(digest, None if key == "paths.kb" else entry.expected_rows)
+    if manifest.deliberation is not None and not key.startswith("paths."):
+        rows = questions(paths.benchmark, entry.input, manifest.deliberation.split)
+    else:
+        rows = questions(paths.benchmark, entry.input, paths.split, paths.limit)
     return Found(digest, sum(1 for _ in rows))
 
 

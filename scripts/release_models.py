@@ -44,7 +44,7 @@ def model_parts(
     def run(entry: EvaluationEntry, home: Path, training: Training | None) -> Made:
         options = _options(manifest, entry, output, home, training)
         said = evaluate(Options(**options, cache=cache, timeout=timeout))
-        _show(home / REPORT)
+        show_traces(home / REPORT)
         if training is not None:
             write_card(training)
         return Made(said)
@@ -109,7 +109,7 @@ def _options(
     }
 
 
-def _show(folder: Path) -> None:
+def show_traces(folder: Path) -> None:
     """Put the page of an evaluation's traces beside them, unless they are too many for one."""
     size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
     if size <= MOST_TRACES:

@@ -13,14 +13,25 @@ from builders.paths.relation_statistics import PathStatistics
 from builders.paths.relation_summary import summary
 from cards import paths as card
 from cards.paths_release import read_release
+from evaluators.deliberation.proposing import BASELINES
 from releases import parts
+from releases.evaluations import OWN_ADAPTER
 from releases.needs import left_of
 from releases.parts import Made, Part
-from releases.paths_manifest import KnownPaths, Method, PathsManifest, SourceEntry, read_paths
+from releases.paths_manifest import (
+    EVALUATION,
+    KnownPaths,
+    Method,
+    PathsManifest,
+    SourceEntry,
+    read_paths,
+)
 from safe_stepwise.errors import UserError
+from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import DATASETS, PATHS, REJECTS, paths_set
 from scripts.release_datasets import made_by
-from scripts.release_proposer import proposer_parts
+from scripts.release_deliberation import deliberation_parts
+from scripts.release_proposer import carded, proposer_parts
 from trainers.config import PathRecipe, read_recipe
 
 _PLACES = dict.fromkeys(("dataset", "output", "start"), "of the release")
@@ -37,6 +48,8 @@ def check_recipe(file: Path, change: Mapping[str, Any], method: Method) -> None:
 KNOWN = KnownPaths(
     benchmarks=READERS,
     graphs=[name for name, reader in READERS.items() if reader.NEEDS_GRAPH],
+    baselines=BASELINES,
+    check_engine=check_spec,
     recipes=Path(__file__).parents[1] / "trainers" / "recipes",
     check_recipe=check_recipe,
 )
@@ -61,7 +74,11 @@ def released(
     skip = left_of(manifest.needs, manifest.trained, manifest.path, skip_training, only)
     plan = paths_plan(manifest, output, **engine)
     made = Part(PATHS, partial(_build, plan), partial(check_plan, manifest, plan))
-    every = [made, *proposer_parts(manifest, output)]
+    asking = {"cache": cache, "in_flight": in_flight, "timeout": timeout}
+    measured = deliberation_parts(manifest, output, **asking)
+    every = [made, *proposer_parts(manifest, output), *measured]
+    if manifest.deliberation is not None and OWN_ADAPTER in manifest.deliberation.specs:
+        every.append(Part(EVALUATION, partial(carded, manifest, output)))
     return parts.make(manifest, output, every, skip, made_by(), read_release)
 
 
@@ -97,8 +114,8 @@ def check_plan(manifest: PathsManifest, plan: PathsBuild) -> None:
 
 def differing(manifest: PathsManifest) -> Iterator[str]:
     """What is wrong with the sources, a line each."""
-    for key, entry in manifest.paths.sources.items():
-        where = f"paths.{key}: {entry.input}"
+    for key, entry in manifest.sources.items():
+        where = f"{key}: {entry.input}"
         if not is_here(entry):
             yield f"{where} is not here; the manifest's own lines say where to get it"
         elif entry.sha256 is not None and (found := sources.digest(entry.input)) != entry.sha256:

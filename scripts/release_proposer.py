@@ -1,6 +1,6 @@
 """What trains the proposer of a release of relation paths, stage by stage; no command itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import ADAPTER, DATASETS, PATHS_RECORD, README, SFT, paths_set
 from scripts.cli import warn
+from scripts.release_deliberation import results
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import FREE, PathRecipe, read_recipe
@@ -75,7 +76,7 @@ def _trained(manifest: PathsManifest, stages: dict[str, Stage], name: str) -> Ma
     record = train(stage.recipe, resume=True, warn=warn)
     _refuse_another(stage, record)
     if name == ADAPTER:
-        write_card(manifest, stages)
+        write_card(manifest, stages, {})
     steps, loss = record["run"]["steps"], record["curve"][-1]["loss"]
     return Made(f"{stage.folder}: {steps:,} steps, loss {loss:.4f}")
 
@@ -94,8 +95,17 @@ def _refuse_another(stage: Stage, record: Any) -> None:
         raise UserError(f"{stage.folder}: went on from another adapter than {stage.start}; {mend}")
 
 
-def write_card(manifest: PathsManifest, stages: dict[str, Stage]) -> None:
-    """The card of the adapter that is published, with all that is known of it so far."""
+def carded(manifest: PathsManifest, output: Path) -> Made:
+    """Write the card of the adapter anew, if there is one, with what was measured of it."""
+    if (output / ADAPTER / RECORD).is_file():
+        write_card(manifest, stages_of(manifest, output), results(manifest, output))
+    return Made()
+
+
+def write_card(
+    manifest: PathsManifest, stages: Mapping[str, Stage], measured: Mapping[str, Any]
+) -> None:
+    """The card of the adapter that is published; ``measured`` are results by their place."""
     stage = stages[ADAPTER]
     text = card(
         [read_json(one.folder / RECORD) for one in stages.values()],
@@ -103,5 +113,7 @@ def write_card(manifest: PathsManifest, stages: dict[str, Stage]) -> None:
         config=read_json(stage.folder / "adapter_config.json"),
         version=manifest.version,
         license=license_of_base(stage.recipe.base_model),
+        results=measured,
+        weights=str(find_adapter(Model(str(stage.folder)))),
     )
     write_atomically(stage.folder / README, text.encode())

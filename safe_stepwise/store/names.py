@@ -19,8 +19,9 @@ METRIC = "safe_stepwise"
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
 BLOCKS, SFT = "blocks", "sft"
-"""Folders of a release. `SFT` has the adapter that KTO went on from; in `BLOCKS` each block has one with a `REPORT` and its verifier set, and in
-that one for each adapter that it trains, with `ADAPTER` and `REPORT`."""
+"""Folders of a release. `SFT` has the adapter that KTO went on from; in `BLOCKS` each block has one
+with a `REPORT` and its verifier set, and in that one for each adapter that it trains, with
+`ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"

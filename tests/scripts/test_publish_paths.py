@@ -14,10 +14,10 @@ from releases.folder import read_release
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
+from tests.makers import films
 from tests.releases.conftest import add_adapter, lock, write
 from tests.scripts.test_publish import command, edit, refused, split
 from tests.scripts.test_release_paths import MANIFEST, SET, written
-from tests.makers import films
 from tests.servers.hub_server import NAMESPACE, HubServer
 
 DATASET, MODEL = f"{NAMESPACE}/dp-metaqa-paths", f"{NAMESPACE}/dp-metaqa-Tiny-1B"

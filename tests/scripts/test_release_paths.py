@@ -86,9 +86,7 @@ def test_the_set_is_what_build_paths_makes(manifest: Path, tmp_path: Path) -> No
     told = made["counts"]["dp-metaqa-paths"]
     assert told["questions"] == 80
     assert set(told["rows"]) == {
-        name + way
-        for name in ("paths", "prompt_completion", "kto")
-        for way in ("", "_by_template")
+        name + way for name in ("paths", "prompt_completion", "kto") for way in ("", "_by_template")
     }
     overview = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "80 questions of metaqa, train" in overview
@@ -232,7 +230,11 @@ def test_without_the_libraries_training_is_refused_with_the_way_out(
         ("seed: 4\n", "", "seed: is missing"),
         ("v0.3.0", "'3'", "vMAJOR.MINOR.PATCH"),
         ("seed: 4", "seed: 4\nbuilds: []", "builds and paths: a release is of .* either"),
-        ("seed: 4", "seed: 4\nverifier_steps: {rows: 3}", "key verifier_steps: .*choose from version, seed, paths, adapter"),
+        (
+            "seed: 4",
+            "seed: 4\nverifier_steps: {rows: 3}",
+            "key verifier_steps: .*choose from version, seed, paths, adapter",
+        ),
         ("metaqa", "metaqq", r"paths.benchmark .*did you mean metaqa"),
         ("metaqa", "webqsp", r"paths.kb: rows of webqsp bring their graph"),
         ("  kb: {input: kb.txt}\n", "", r"paths.kb: metaqa has its graph in a file of its own"),
