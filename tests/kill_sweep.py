@@ -64,6 +64,12 @@ evaluation:
   judge: symbolic
   limit: 3
 """
+PATHS = """
+version: v0.1.0
+seed: 5
+paths: {benchmark: metaqa, kb: {input: kb.txt}, questions: [{input: questions.jsonl}]}
+deliberation: {paths: [oracle, majority], held_out: false, ways: [constrained, free], per_hop: 2}
+"""
 Main = Callable[[Sequence[str]], None]
 
 
@@ -97,6 +103,16 @@ def measurement(folder: Path) -> list[str]:
 
 def release(folder: Path) -> list[str]:
     (folder / "manifest.yaml").write_text(MANIFEST)
+    cache = folder / "cache" / "replies.sqlite"
+    return [
+        *(str(folder / "manifest.yaml"), "--output", str(folder / "release")),
+        *("--cache", str(cache), "--workers", "1"),
+    ]
+
+
+def release_of_paths(folder: Path) -> list[str]:
+    films.written(folder, 12)
+    (folder / "manifest.yaml").write_text(PATHS)
     cache = folder / "cache" / "replies.sqlite"
     return [
         *(str(folder / "manifest.yaml"), "--output", str(folder / "release")),
@@ -146,6 +162,7 @@ def case(name: str, folder: Path) -> Runs:
             (build_paths.main, paths(folder, 12)),
         ],
         "regenerate": [(regenerate.main, release(folder))],
+        "regenerate_paths": [(regenerate.main, release_of_paths(folder))],
     }[name]
 
 
@@ -158,6 +175,7 @@ COMMANDS = (
     "evaluate_stepwise",
     "measure_faithfulness",
     "regenerate",
+    "regenerate_paths",
 )
 
 

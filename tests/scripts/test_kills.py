@@ -29,6 +29,7 @@ SAMPLE = {
     "evaluate_stepwise": 4,
     "measure_faithfulness": 3,
     "regenerate": 1,
+    "regenerate_paths": 2,
 }
 
 

@@ -233,7 +233,7 @@ def test_without_the_libraries_training_is_refused_with_the_way_out(
         (
             "seed: 4",
             "seed: 4\nverifier_steps: {rows: 3}",
-            "key verifier_steps: .*choose from version, seed, paths, adapter",
+            "key verifier_steps: .*choose from version, seed, paths, adapter, deliberation",
         ),
         ("metaqa", "metaqq", r"paths.benchmark .*did you mean metaqa"),
         ("metaqa", "webqsp", r"paths.kb: rows of webqsp bring their graph"),
@@ -288,9 +288,67 @@ def test_a_mistake_in_an_adapter_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("deliberation", "expected"),
+    [
+        ("{paths: []}", "deliberation.paths and ways: name at least one"),
+        ("{paths: [oracle], ways: [free, free]}", "each way once"),
+        ("{paths: [oracle], ways: [bound]}", "deliberation.ways 'bound' .*constrained, free"),
+        ("{paths: [oracle], per_hop: 0}", "deliberation.per_hop: has to be 1 or more"),
+        ("{paths: [oracel]}", "deliberation.paths: 'oracel' is no baseline, and "),
+        ("{paths: ['A=vllm:b+{adapter}']}", "stands for none; add an adapter"),
+        ("{paths: [oracle], generator: gpt}", "deliberation.paths: 'gpt' is no baseline, and "),
+        ("{questions: []}", "deliberation.paths: is missing"),
+        ("{paths: [oracle], questions: [{file: a}]}", r"questions\[0\].file: "),
+    ],
+)
+def test_a_mistake_in_an_evaluation_is_one_line(
+    manifest: Path, tmp_path: Path, deliberation: str, expected: str
+) -> None:
+    manifest.write_text(f"{MANIFEST}deliberation: {deliberation}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:
+    sft = "adapter: {sft: {recipe: dp-sft-smollm2-cpu}}\n"
+    entry = "deliberation: {paths: ['vllm:b+{sft}', 'vllm:b+{adapter}']}\n"
+    manifest.write_text(MANIFEST + sft + entry, encoding="utf-8")
+    with pytest.raises(UserError, match=r"\{sft\} in .* stands for none; add adapter.kto"):
+        read_paths(manifest, release_paths.KNOWN)
+    manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
+    needs = read_paths(manifest, release_paths.KNOWN).needs
+    assert needs["deliberation"] == {"paths", "sft", "adapter"}
+    manifest.write_text(MANIFEST + sft, encoding="utf-8")
+    assert read_paths(manifest, release_paths.KNOWN).needs == {"paths": set(), "adapter": {"paths"}}
+
+
+def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Path) -> None:
+    entry = "deliberation: {paths: [oracle, nearest], per_hop: 2, held_out: false}\n"
+    manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
+    output, cache = tmp_path / "out", tmp_path / "replies.sqlite"
+    regenerate.regenerate(manifest, output, workers=1, cache=cache, skip_training=True)
+    assert lock(output)["skipped"] == ["adapter", "sft"]
+    files = set(lock(output)["files"])
+    for place, constrained in (("report", True), ("blocks/free/report", False)):
+        found = json.loads((output / place / "results.json").read_text(encoding="utf-8"))
+        assert found["settings"]["constrained"] is constrained
+        assert [run["name"] for run in found["runs"]] == ["oracle", "nearest"]
+        assert found["settings"]["questions"] == 6
+        assert {f"{place}/traces.html", f"{place}/trajectories.jsonl.gz"} <= files
+    overview = (output / "README.md").read_text(encoding="utf-8")
+    assert f"| oracle | {found['runs'][0]['by_hop']['1']['hits_at_1']:.3f} |" in overview
+    assert not list(output.rglob(".*"))
+
+
 def test_the_manifest_of_metaqa_names_what_there_is() -> None:
     manifest = read_paths(ROOT / "scripts" / "releases" / "metaqa.yaml", release_paths.KNOWN)
     rows = [one.expected_rows for one in manifest.paths.questions]
     assert sum(number or 0 for number in rows) == 329_282  # as the reader's own page has it
-    assert list(manifest.needs) == ["paths", "sft", "adapter"]
-    assert not [one for one in manifest.paths.sources.values() if one.sha256]
+    assert manifest.deliberation is not None
+    tested = [one.expected_rows for one in manifest.deliberation.questions]
+    assert sum(number or 0 for number in tested) == 39_093
+    assert list(manifest.needs) == ["paths", "sft", "adapter", "deliberation"]
+    # Nobody publishes any, and none is made up.
+    assert not [one for one in manifest.sources.values() if one.sha256]
