@@ -85,7 +85,7 @@ def eval_results(found: Sequence[Deliberation], dataset: str) -> list[Any]:
     return [
         EvalResult(
             task_type="question-answering",
-            task_name=f"Question answering over a knowledge graph, {one.way}",
+            task_name="Question answering over a knowledge graph",
             dataset_type=dataset,
             dataset_name=dataset,
             dataset_config=f"{hop}-hop",
@@ -95,7 +95,7 @@ def eval_results(found: Sequence[Deliberation], dataset: str) -> list[Any]:
                 "held_out": one.results["settings"]["held_out"],
             },
             metric_type=metric,
-            metric_name=title,
+            metric_name=f"{title}, {one.way}",
             metric_value=round(one.own["by_hop"][hop][metric], 4),
         )
         for one in found
