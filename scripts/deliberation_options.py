@@ -1,9 +1,10 @@
 """Options of the evaluation over a knowledge graph; no command itself."""
 
 import argparse
+from typing import Any
 
 from builders.paths.relation_readers import READERS
-from evaluators.deliberation.command import CANDIDATES
+from evaluators.deliberation.contending import CANDIDATES
 from evaluators.deliberation.labelled import CONFIGS
 from evaluators.deliberation.proposing import BASELINES
 from safe_stepwise.graphs.relation_paths import HOPS
@@ -50,8 +51,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     many = f"a topic entity (default {CANDIDATES} with a generator, else 1): greedy, then drawn"
     add("--candidates", **COUNT, help=many)
     held = "hold replies to the paths that the graph has from a topic (default)"
-    add("--constrained", dest="free", action="store_false", help=held)
-    add("--free", action="store_true", help="let replies name any path")
+    free: dict[str, Any] = {"dest": "free", "default": False}
+    add("--constrained", action="store_false", help=held, **free)
+    add("--free", action="store_true", help="let replies name any path", **free)
     add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")
     loop = parser.add_argument_group("the loop, less a part of it (the paper's Table 3)")
     for name, what in _PARTS.items():

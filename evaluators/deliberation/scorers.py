@@ -97,6 +97,7 @@ TITLES: Mapping[str, str] = {
     "gcr": "Graph-constrained Reasoning",
     "tog": "Think on Graph",
 }
+METRICS = ("hit", "hits_at_1", "f1")
 OURS = "dp"
 """The rule of the figures that stand for a run."""
 

@@ -14,6 +14,7 @@ import safe_stepwise
 from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, known_first, names, notable
 from evaluators.prompting.states import edge_text
+from evaluators.traces import deliberation
 from evaluators.traces.paths import Measured
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.asking import ANSWERING
@@ -230,7 +231,8 @@ def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
             "state": str(attempt.state),
             "edge": edge_text(outcome.method, str(attempt.state), str(attempt.next_state)),
             "read": _read(attempt.read),
-            "reading": _reading(attempt.read),
+            "reading": _reading(attempt, outcome.trajectory.method),
+            "unit": deliberation.unit_of(outcome.trajectory.method),
             "tokens": [
                 (str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()
             ],
@@ -244,13 +246,17 @@ def _read(value: Any) -> str:
     return canonical_json(value)
 
 
-def _reading(value: Any) -> dict[str, Any] | None:
-    """How a prompting method read a reply, and what it says field by field."""
-    if not isinstance(value, dict) or not isinstance(value.get("value"), dict):
+def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
+    """How a reply was read, and what it says field by field; so with what a graph said."""
+    value = attempt.read
+    fields = deliberation.fields_of(method, attempt.state, value)
+    if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
+        said = value["value"].items()
+        fields = [(f"Read: {name}", _field(text)) for name, text in said]
+    if fields is None:
         return None
-    fields = [[str(name), _field(said)] for name, said in value["value"].items()]
     told = {name: str(value.get(name) or "") for name in ("form", "why", "revises")}
-    return {**told, "fields": fields}
+    return {**told, "fields": [[name, text] for name, text in fields]}
 
 
 def _field(value: Any) -> str:
@@ -294,7 +300,8 @@ _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     """What became of an attempt, in words."""
     said, run = attempt.feedback, outcome.trajectory
-    if (reading := _reading(attempt.read)) and not said:
+    reading = _reading(attempt, run.method)
+    if reading and reading["form"] and not said:
         known = _FORMS.get(reading["form"], reading["form"])
         return f"revised: {known}" if reading["revises"] else known
     if attempt.state == FINAL_ANSWER:

@@ -151,6 +151,22 @@ def test_the_loop_over_a_served_model(made: Path, tmp_path: Path) -> None:
     assert run["paths"]["candidates_per_topic"] == 1
 
 
+@pytest.mark.parametrize("planted", [0, 1, 2])
+def test_planted_paths_cost_two_calls_each(made: Path, tmp_path: Path, planted: int) -> None:
+    more = ("--paths", "nearest", "--candidates", "9", "--generator", f"symbolic:planted={planted}")
+    main(arguments(made, tmp_path / "out", *more, "--train", str(made)))
+    found = read(tmp_path / "out")
+    assert (found["hit"], found["hits_at_1"], found["simulated"]) == (1, 1, True)
+    exact = 0
+    for outcome in read_outcomes(tmp_path / "out"):
+        pool = sum(a.accepted for a in outcome.trajectory.attempts if a.state == "propose")
+        calls = sum(len(a.usage) for a in outcome.trajectory.attempts)
+        if pool > planted + 1:  # a spare path remains
+            exact += 1
+            assert calls == 1 + 2 * (planted + 1)
+    assert exact > 10
+
+
 @pytest.mark.parametrize(
     ("part", "calls"),
     [("introspection", 1), ("predefined-constraints", 1), ("feedback", 2)],
@@ -169,10 +185,15 @@ def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_
     def wrong(body: Mapping[str, Any]) -> str:
         return completion_of(("~release_year", "no_such"))
 
-    for how, held in (("--constrained", True), ("--free", False)):
+    ways: dict[str, tuple[list[str], bool]] = {
+        "default": ([], True),
+        "constrained": (["--constrained"], True),
+        "free": (["--free"], False),
+    }
+    for name, (how, held) in ways.items():
         with MockServer(wrong, keep_bodies=True) as server:
-            output = tmp_path / how.strip("-")
-            main(arguments(made, output, "--paths", server.spec, how))
+            output = tmp_path / name
+            main(arguments(made, output, "--paths", server.spec, *how))
             schemas = [
                 b["response_format"]["json_schema"]["schema"]
                 for b in server.bodies
@@ -181,6 +202,7 @@ def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_
         assert all(("enum" in s["properties"]["path"]) == held for s in schemas)
         found = read(output)
         assert (found["hit"], found["questions"], found["failed"]) == (0, 30, 0)
+        assert found["settings"]["constrained"] is held
         told = found["runs"][0]["paths"]
         assert (told["executable"], told["gold"], told["unreadable"]) == (0, 0, 0)
 
@@ -218,10 +240,7 @@ def test_a_server_that_fails_now_and_then_changes_nothing(made: Path, tmp_path: 
 
 
 def test_questions_that_failed_are_asked_again(made: Path, tmp_path: Path) -> None:
-    def sometimes(body: Mapping[str, Any]) -> str:
-        return right(body)
-
-    with MockServer(sometimes) as server:
+    with MockServer(right) as server:
         more = arguments(made, tmp_path / "out", "--paths", server.spec)
         server.status = 400
         with pytest.raises(UserError, match="failed"):
@@ -273,6 +292,11 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
     assert (found["questions"], found["hits_at_1"], found["by_hop"]) == (5, 1, {})
     assert found["settings"]["gold"].startswith("none is known")
     assert found["runs"][1]["hits_at_1"] == 1
+    rows[1]["answer"], rows[2]["q_entity"] = [], ["Film 9"]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main([*more, "--paths", "oracle"])
+    found = read(tmp_path / "out")["runs"][0]
+    assert (found["without_gold"], found["unanswered"], found["hit"]) == (1, 2, 0.8)
     with pytest.raises(UserError, match="leave out --kb"):
         main([*more, "--paths", "oracle", "--kb", str(file)])
     rows[3]["graph"] = [["Film 3", "film.by"]]
@@ -292,6 +316,7 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
         (["--paths", "oracle", "--train", "nowhere"], "no dp-metaqa-paths in it; build it with"),
         (["--paths", "oracle", "--benchmark", "metqa"], "did you mean metaqa"),
         (["--paths", "oracle", "--questions", "nowhere"], "nowhere"),
+        (["--paths", "oracle", "--kb", "nowhere"], "nowhere: can't be read"),
         (["--paths", "oracle", "--limit", "0"], "from 1 on"),
         (["--paths", "oracle", "--generator", "vlm:x"], "names no engine"),
     ],
@@ -333,5 +358,5 @@ def test_the_measured_baselines_come_out(real_data: Path, tmp_path: Path) -> Non
         for run in read(tmp_path)["runs"]
     }
     assert found["oracle"] == pytest.approx([0.975, 1, 1], abs=0.005)
-    assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.015)
+    assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.025)
     assert found["majority"] == pytest.approx([0.153, 0.075, 0.084], abs=0.1)

@@ -23,7 +23,7 @@ function show(run) {
     answer(run, system),
     ...path(run),
     ...passages(question, run),
-    make("h3", {}, run.attempts.some(isReply) ? "Replies" : "Steps"),
+    make("h3", {}, run.attempts.some(isReply) ? "Replies" : run.attempts.some((one) => one.unit) ? "Paths tried" : "Steps"),
     steps(run));
   markCurrent();
   if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
@@ -155,7 +155,7 @@ function isReply(attempt) {
 }
 
 function numbered(attempt) {
-  return `${isReply(attempt) ? "Reply" : "Step"} ${attempt.step}`;
+  return `${isReply(attempt) ? "Reply" : attempt.unit || "Step"} ${attempt.step}`;
 }
 
 function attemptCard(attempt, place, count) {
@@ -171,7 +171,7 @@ function attemptCard(attempt, place, count) {
   const { reading } = attempt;
   if (reading?.revises) head.push(quoted("span", `revises ${reading.revises}`, { class: "tag revises" }));
   const read = reading === null ? [["Read", attempt.read]]
-    : [...reading.fields.map(([name, text]) => [`Read: ${name}`, text]), ["Not strictly", reading.why]];
+    : [...reading.fields, ["Not strictly", reading.why]];
   const said = [...read, ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
     .filter(([, text]) => text !== "")
     .flatMap(([name, text]) => [quoted("dt", name), withPassages("dd", text)]);

@@ -9,6 +9,8 @@ const ENDS = new Map([
   ["withdrawn", "withdrawn: given up without an answer"],
   ["unreadable", "the reply could not be read"],
   ["unfinished", "out of turns without an answer"],
+  ["no_paths", "no candidate path leads anywhere"],
+  ["no_answer", "no path that was followed gave an answer"],
   ["failed", "a request failed for good"],
 ]);
 const PAGE = 200;

@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.deliberation.answering import FIRST_PATH, answered, answers_of
 from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.command import held_out, named
+from evaluators.deliberation.contending import held_out, named
 from evaluators.deliberation.labelled import Example, PathsSet
 from evaluators.deliberation.measuring import differences, measured, scored
 from evaluators.deliberation.proposing import Proposer, majority, nearest, oracle

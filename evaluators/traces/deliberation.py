@@ -1,0 +1,99 @@
+"""What the loop over relation paths did, state by state, for the page of traces.
+
+Paths as they were followed, instances, what the graph decided, verdicts: names and texts, as
+`methods.deliberation` keeps them; of an attempt that holds something else nothing is told.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from safe_stepwise.methods.deliberation import INSTANTIATE, NAME, POOL
+from safe_stepwise.methods.path_deliberating import CONSTRAINTS, SELECT, VERIFY
+
+Field = tuple[str, str]
+"""A name, and a text of one or more lines."""
+
+
+def unit_of(method: str) -> str:
+    """What a method's attempts are grouped by; nothing where it is steps."""
+    return "Path" if method == NAME else ""
+
+
+def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
+    """What an attempt of the loop tells; None where it is none of the loop's, or malformed."""
+    tell = _TELLS.get(state) if method == NAME and isinstance(read, Mapping) else None
+    if tell is None:
+        return None
+    try:
+        return [(name, text) for name, text in tell(read) if text]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _pool(read: Mapping[str, Any]) -> Iterator[Field]:
+    yield "Paths", str(read["left"])
+    yield "Led nowhere", _lines(map(_path, read["led_nowhere"]))
+
+
+def _constraints(read: Mapping[str, Any]) -> Iterator[Field]:
+    for number, one in enumerate(read["value"].get("constraints", ()), 1):
+        known = [f"{name} {one[name]}" for name in _SAID if one.get(name)]
+        yield f"Constraint {number}", f"{one['text']} ({', '.join([str(one['kind']), *known])})"
+
+
+_SAID = ("comparison", "time", "entity", "relation")
+
+
+def _select(read: Mapping[str, Any]) -> Iterator[Field]:
+    if "chosen" in read:
+        yield "Chosen", _path(read["chosen"]) if read["chosen"] else "none of them"
+    yield "Reason", str(read["value"].get("reason", ""))
+
+
+def _instantiate(read: Mapping[str, Any]) -> Iterator[Field]:
+    yield "Path", _path(read)
+    more = ["… and more"] if read["more_instances"] else []
+    yield "Instances", _lines([*(_chain(read, chain) for chain in read["instances"]), *more])
+    names = [_entity(one) for one in read["entities"]]
+    rest = int(read["reached"]) - len(names)
+    yield f"Leads to {read['reached']}", _lines([*names, *([f"… and {rest} more"] if rest else [])])
+
+
+def _entity(one: Mapping[str, Any]) -> str:
+    told = ((word, one[word]) for word in ("meets", "fails"))
+    return "; ".join([str(one["name"]), *(f"{w} {', '.join(map(str, n))}" for w, n in told if n)])
+
+
+def _verify(read: Mapping[str, Any]) -> Iterator[Field]:
+    said = read["value"]
+    if "answers" in read:
+        yield "Answers", _lines(map(str, read["answers"])) or "none"
+        yield "Not reached by the path", _lines(map(str, read.get("unreached", ())))
+        yield "Fails a constraint", _lines(map(str, read.get("failing", ())))
+        respelled = read.get("respelled", {}).items()
+        yield "Taken for", _lines(f"{said} → {meant}" for said, meant in respelled)
+        yield "Verdict", "suffices" if read["suffices"] else f"does not suffice: {read['told']}"
+    if read.get("told") != said.get("reason"):
+        yield "Reason", str(said.get("reason", ""))
+
+
+def _path(one: Mapping[str, Any]) -> str:
+    return " → ".join(map(str, [one["topic"], *one["path"]]))
+
+
+def _chain(read: Mapping[str, Any], chain: Sequence[Any]) -> str:
+    hops = zip(read["path"], chain[1:], strict=True)
+    return str(chain[0]) + "".join(f" →[{relation}]→ {entity}" for relation, entity in hops)
+
+
+def _lines(texts: Any) -> str:
+    return "\n".join(texts)
+
+
+_TELLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Field]]] = {
+    POOL: _pool,
+    CONSTRAINTS: _constraints,
+    SELECT: _select,
+    INSTANTIATE: _instantiate,
+    VERIFY: _verify,
+}
