@@ -12,7 +12,17 @@ from typing import Any, Literal
 from releases.evaluations import OWN_ADAPTER, find_recipe
 from releases.keys import check_keys, manifest_values, read_entry
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import ADAPTER, PATHS, SFT, TEST, TRAIN, VALIDATION, known_version
+from safe_stepwise.store.names import (
+    ADAPTER,
+    BLOCKS,
+    PATHS,
+    REPORT,
+    SFT,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    known_version,
+)
 
 Method = Literal["sft", "kto"]
 EVALUATION = "deliberation"
@@ -128,6 +138,12 @@ class DeliberationEntry:
     def specs(self) -> str:
         """Everybody who is asked, in one text."""
         return " ".join((*self.paths, self.generator or ""))
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where in a release each way has its report: the first in the release's own."""
+        first, *others = self.ways
+        return {first: REPORT, **{way: f"{BLOCKS}/{way}/{REPORT}" for way in others}}
 
 
 @dataclass(frozen=True, slots=True)

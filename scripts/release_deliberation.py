@@ -1,57 +1,47 @@
 """What measures the proposer of a release of relation paths; no command itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaluators.traces import page
 from releases.evaluations import OWN_ADAPTER
 from releases.parts import Made, Part
-from releases.paths_manifest import EVALUATION, OWN_SFT, PathsManifest
-from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, REPORT, RESULTS, SFT, paths_set
-from safe_stepwise.store.parsing import read_json
-from scripts import evaluate_deliberation
-from scripts.release_models import show_traces
+from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest
+from safe_stepwise.store.names import ADAPTER, DATASETS, SFT, paths_set
 
 _ASKING = ("cache", "in_flight", "timeout")
 
 
-def places(manifest: PathsManifest) -> dict[str, str]:
-    """Where in a release each way of asking has its report: the first in the release's own."""
-    if manifest.deliberation is None:
-        return {}
-    first, *others = manifest.deliberation.ways
-    return {first: REPORT, **{way: f"{BLOCKS}/{way}/{REPORT}" for way in others}}
+def deliberation_parts(
+    manifest: PathsManifest, output: Path, evaluate: Callable[[Sequence[str]], None], **asking: Any
+) -> Iterator[Part]:
+    """A part a way; ``evaluate`` is the command that measures, by its arguments.
 
-
-def results(manifest: PathsManifest, output: Path) -> dict[str, Any]:
-    """What the evaluations came to that are there, by place."""
-    found = {place: output / place / RESULTS for place in places(manifest).values()}
-    return {place: read_json(file) for place, file in found.items() if file.is_file()}
-
-
-def deliberation_parts(manifest: PathsManifest, output: Path, **asking: Any) -> Iterator[Part]:
-    """A part a way; ``asking`` are options of the command that say how models are asked."""
-    for way, place in places(manifest).items():
-        yield Part(EVALUATION, partial(_evaluated, manifest, output, way, output / place, asking))
+    ``asking`` are options of it that say how models are asked.
+    """
+    if (entry := manifest.deliberation) is None:
+        return
+    for way, place in entry.places.items():
+        told = arguments(manifest, entry, output, way, **asking)
+        yield Part(EVALUATION, partial(_evaluated, evaluate, told, output / place))
 
 
 def _evaluated(
-    manifest: PathsManifest, output: Path, way: str, home: Path, asking: dict[str, Any]
+    evaluate: Callable[[Sequence[str]], None], told: Sequence[str], folder: Path
 ) -> Made:
-    home.mkdir(parents=True, exist_ok=True)
-    evaluate_deliberation.main(arguments(manifest, output, way, home, asking))
-    show_traces(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    evaluate(told)
+    page.show(folder)
     return Made()
 
 
 def arguments(
-    manifest: PathsManifest, output: Path, way: str, home: Path, asking: dict[str, Any]
+    manifest: PathsManifest, entry: DeliberationEntry, output: Path, way: str, **asking: Any
 ) -> list[str]:
-    """The arguments of the command that an entry comes to; raises ``TypeError`` without one."""
-    entry, paths = manifest.deliberation, manifest.paths
-    if entry is None:
-        raise TypeError("no evaluation is named")
+    """The arguments of `evaluate_deliberation` that an entry comes to, asked one ``way``."""
+    paths = manifest.paths
     folders = {OWN_ADAPTER: str(output / ADAPTER), OWN_SFT: str(output / SFT)}
 
     def played(spec: str) -> str:
@@ -71,7 +61,7 @@ def arguments(
         ("generator", entry.generator and played(entry.generator)),
         ("candidates", entry.candidates),
         ("seed", manifest.seed),
-        ("output", home),
+        ("output", output / entry.places[way]),
         *(("questions", one.input) for one in asked),
         *(("paths", played(spec)) for spec in entry.paths),
         *((name.replace("_", "-"), asking.get(name)) for name in _ASKING),

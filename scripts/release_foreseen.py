@@ -10,8 +10,8 @@ from releases.asked import Speed
 from releases.needs import left_of
 from releases.paths_manifest import PathsManifest, read_paths
 from releases.paths_planning import Found, Learning, report
-from scripts.release_paths import KNOWN, differing, is_here
-from scripts.release_proposer import stages_of
+from scripts.release_sources import KNOWN, differing, is_here
+from scripts.release_stages import stages_of
 
 
 def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> str:

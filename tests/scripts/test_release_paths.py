@@ -14,7 +14,14 @@ from releases.parts import Made
 from releases.paths_manifest import read_paths
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import build_paths, regenerate, release_paths, release_proposer
+from scripts import (
+    build_paths,
+    regenerate,
+    release_paths,
+    release_proposer,
+    release_sources,
+    release_stages,
+)
 from tests.makers import films
 
 ROOT = Path(__file__).parents[2]
@@ -121,13 +128,13 @@ def test_an_interrupted_release_searches_nothing_twice(
     # What an interrupted build leaves is gone once there is a lock; until then it is what the next
     # run goes on from.
     with monkeypatch.context() as patch:
-        patch.setattr(release_paths, "proposer_parts", lambda *_: [Kill.part])
+        patch.setattr(regenerate, "proposer_parts", lambda *_: [Kill.part])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     shards = {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")}
     assert shards
     with monkeypatch.context() as patch:
-        patch.setattr(release_paths, "proposer_parts", lambda *_: [Kill.part])
+        patch.setattr(regenerate, "proposer_parts", lambda *_: [Kill.part])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")} == shards
@@ -207,7 +214,7 @@ def test_training_is_left_out_and_made_by_the_next_run(
         return Made()
 
     monkeypatch.setattr(release_proposer, "_trained", trained)
-    monkeypatch.setattr(release_proposer.Stage, "check", lambda _: None)
+    monkeypatch.setattr(release_stages.Stage, "check", lambda _: None)
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert made == ["sft of sft from None", f"adapter of kto from {tmp_path / 'out' / 'sft'}"]
     assert lock(tmp_path / "out")["skipped"] == []
@@ -316,12 +323,15 @@ def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:
     entry = "deliberation: {paths: ['vllm:b+{sft}', 'vllm:b+{adapter}']}\n"
     manifest.write_text(MANIFEST + sft + entry, encoding="utf-8")
     with pytest.raises(UserError, match=r"\{sft\} in .* stands for none; add adapter.kto"):
-        read_paths(manifest, release_paths.KNOWN)
+        read_paths(manifest, release_sources.KNOWN)
     manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
-    needs = read_paths(manifest, release_paths.KNOWN).needs
+    needs = read_paths(manifest, release_sources.KNOWN).needs
     assert needs["deliberation"] == {"paths", "sft", "adapter"}
     manifest.write_text(MANIFEST + sft, encoding="utf-8")
-    assert read_paths(manifest, release_paths.KNOWN).needs == {"paths": set(), "adapter": {"paths"}}
+    assert read_paths(manifest, release_sources.KNOWN).needs == {
+        "paths": set(),
+        "adapter": {"paths"},
+    }
 
 
 def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Path) -> None:
@@ -343,7 +353,7 @@ def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Pat
 
 
 def test_the_manifest_of_metaqa_names_what_there_is() -> None:
-    manifest = read_paths(ROOT / "scripts" / "releases" / "metaqa.yaml", release_paths.KNOWN)
+    manifest = read_paths(ROOT / "scripts" / "releases" / "metaqa.yaml", release_sources.KNOWN)
     rows = [one.expected_rows for one in manifest.paths.questions]
     assert sum(number or 0 for number in rows) == 329_282  # as the reader's own page has it
     assert manifest.deliberation is not None
