@@ -32,7 +32,11 @@ from safe_stepwise.store.names import (
     known_version,
 )
 
-OWN_PARTS = ("datasets", REFINEMENT, "verifier_steps", "audits", "space", "adapter", "evaluation")
+PROBE = "path_probe"
+"""The part, and the key, of `PathProbeEntry`."""
+OWN_PARTS = (
+    *("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", "adapter", "evaluation"),
+)
 """What a release is made of, in this order; its blocks come behind them."""
 SHOWN = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
@@ -116,6 +120,29 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PathProbeEntry:
+    """``path_probe``: valid and corrupted relation paths of the release's verified questions.
+
+    Paths that are not absolute are beside the manifest. ``kb`` and ``questions`` are MetaQA's, both
+    or neither.
+    """
+
+    kb: Path | None = None
+    questions: Path | None = None
+    derivations: Path | None = None
+    """R4C's, for hotpotqa."""
+    benchmarks: tuple[str, ...] = ()
+    """All that are there, if none is named."""
+    limit: int | None = None
+    """Questions of each."""
+
+    @property
+    def files(self) -> list[Path]:
+        """What it reads beside the verified questions."""
+        return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockEntry:
     """One of ``blocks``: a table of a paper, say, with the adapters that it takes.
 
@@ -160,6 +187,7 @@ class Manifest:
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
+    path_probe: PathProbeEntry | None = None
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, int] | None = None
     reasoning_effort: Mapping[str, Effort] | None = None
@@ -238,6 +266,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
         evaluation=evaluated,
         audits=_audits(values.get("audits", ()), made, beside),
+        path_probe=_probe(values.get(PROBE), builds, beside),
         blocks={
             str(name): _block(str(name), block, builds, (made, adapter), beside, known)
             for name, block in values.get("blocks", {}).items()
@@ -358,6 +387,20 @@ def _check_name(name: str, where: str, taken: Sequence[str]) -> None:
             f"{where}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
             f"of {', '.join(taken)}"
         )
+
+
+def _probe(values: Any, builds: Sequence[BuildEntry], beside: Path) -> PathProbeEntry | None:
+    if values is None:
+        return None
+    entry = read_entry(PathProbeEntry, values, f"{PROBE}.")
+    for name in entry.benchmarks:
+        one_of(str(name), [build.benchmark for build in builds], f"{PROBE}.benchmarks")
+    if (entry.kb is None) != (entry.questions is None):
+        raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
+    if entry.limit is not None and entry.limit < 1:
+        raise UserError(f"{PROBE}.limit: has to be 1 or more")
+    named = {name: getattr(entry, name) for name in ("kb", "questions", "derivations")}
+    return replace(entry, **{name: beside / file for name, file in named.items() if file})
 
 
 def _audits(

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from releases.manifest import OWN_PARTS, Manifest
+from releases.manifest import OWN_PARTS, PROBE, Manifest
 from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import STEPS
@@ -24,6 +24,8 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
     if manifest.audits:
         of_steps = any(audit.of == STEPS for audit in manifest.audits)
         found["audits"] = {"datasets", *(["verifier_steps"] if of_steps else [])}
+    if manifest.path_probe is not None:
+        found[PROBE] = {"datasets"}
     if manifest.adapter is not None:
         found["adapter"] = {"datasets", "verifier_steps"}
     if entry is not None:

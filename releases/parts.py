@@ -226,6 +226,8 @@ def refuse_strangers(
     there = [f"{made['benchmark']} {made['split']}" for made in built]
     if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
         there.append(VERIFIER_STEPS)
+    if manifest.path_probe is None and (datasets / PATH_PROBE).exists():
+        there.append(PATH_PROBE)
     blocks = datasets.parent / BLOCKS
     there += [f"{BLOCKS}/{p.name}" for p in blocks.glob("*") if p.name not in manifest.blocks]
     for stranger in there:

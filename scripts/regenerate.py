@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.paths.build import build as build_probe
 from builders.work.executors import Submitted
 from releases.asked import Speed
 from releases.manifest import read_manifest
@@ -25,6 +26,7 @@ from scripts.release_datasets import made_by, released
 from scripts.release_deliberation import deliberation_parts
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN, build_plans, check_plans, foreseen_trainings
+from scripts.release_probe import probe_parts
 from scripts.release_proposer import card_parts, proposer_parts
 from scripts.release_sets import sets
 from scripts.release_sources import KNOWN as KNOWN_PATHS
@@ -63,7 +65,8 @@ def regenerate(
     if of_paths(manifest_file):
         return _paths(manifest_file, output, cache=cache, timeout=timeout, **options)
     manifest = read_manifest(manifest_file, KNOWN)
-    others = model_parts(manifest, output, cache, evaluated, timeout)
+    models = model_parts(manifest, output, cache, evaluated, timeout)
+    others = [*probe_parts(manifest, output, build_probe), *models]
     return released(manifest, output, sets, others, cache=cache, timeout=timeout, **options)
 
 

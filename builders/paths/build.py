@@ -7,7 +7,7 @@ evaluation questions of the verified set are in test.
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from builders.paths import probe_metaqa as metaqa
 from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
 from builders.paths.origins import origins
+from builders.paths.probing import ProbeBuild
 from builders.paths.sources import Derivation, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.writing import rank, reject, write
@@ -26,33 +27,11 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import prompt_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS, WORK
+from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS
 from safe_stepwise.store.progress import counts, telling
 
 Card = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The dataset's README by file name, from its statistics and ``dataset_info``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeBuild:
-    """What to build; ``films`` and ``questions`` are MetaQA's files, both or neither."""
-
-    verified: Path
-    output: Path
-    films: Path | None = None
-    questions: Path | None = None
-    derivations: Path | None = None
-    benchmarks: tuple[str, ...] = ()
-    """All that are there, if none is named."""
-    limit: int | None = None
-    """Questions of a benchmark."""
-    version: str = "v0.1.0"
-    seed: int = 0
-
-    @property
-    def work(self) -> Path:
-        """Where unfinished work lies."""
-        return self.output / WORK / "path-probe"
 
 
 def build(

@@ -13,7 +13,7 @@ NOISE_LABELS = "safe-noise-labels"
 VERIFIER_STEPS = "safe-verifier-steps"
 SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 PATH_PROBE = "safe-path-probe"
-"""Valid and corrupted relation paths; made by a command of its own, in no release yet."""
+"""Valid and corrupted relation paths; in a release if its manifest says so."""
 METRIC = "safe_stepwise"
 """The artifacts' repos; the adapter's is `adapter_repo`."""
 
