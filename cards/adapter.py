@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cards import loop as looping
-from cards.base_model import Base, License
+from cards.base_model import Base, License, adapter_header, check_config
 from cards.cards import Record, sources_of
 from cards.loop import Loop, read_loops
 from cards.pages import fill, headed, hub_id, line
@@ -20,7 +20,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.measures import MEASURES, title_of
 from safe_stepwise.store.names import REPORT, adapter_repo, known_version
 
-_TASKS = {"CAUSAL_LM": "text-generation"}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM's ``--max-lora-rank`` can be."""
 _UNFILTERED: Record = {
@@ -174,22 +173,12 @@ def adapter(
 
 def _check_runs(training: Record, config: Record, base: Base, steps: Record | None) -> None:
     """Raises ``UserError`` for records of different runs."""
-    learnt, recipe = training["dataset"]["version"], training["recipe"]
+    learnt = training["dataset"]["version"]
     if steps is not None and steps["version"] != learnt:
         raise UserError(
             f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}"
         )
-    for key, trained in (
-        ("base_model_name_or_path", base.name),
-        ("r", recipe["lora_rank"]),
-        ("lora_alpha", recipe["lora_alpha"]),
-        ("lora_dropout", recipe["lora_dropout"]),
-    ):
-        if config[key] != trained:
-            raise UserError(
-                f"adapter_config.json says {key} {config[key]!r}, training.json {trained!r}: "
-                "they are of different runs"
-            )
+    check_config(config, base, training["recipe"])
 
 
 def _data(training: Record, published: str | None) -> Data:
@@ -212,25 +201,15 @@ def _metadata(card: AdapterCard) -> Any:
     tags = [card.type.lower(), "multi-hop-question-answering", "verification", "verifier"]
     tags += ["synthetic"] if any(s["source"]["synthetic"] for s in card.sources) else []
     tags += ["simulated"] if card.simulated else []
-    quality, base, extra = card.quality, card.base.repo, dict[str, Any]()
+    quality, extra = card.quality, dict[str, Any]()
     found = looping.eval_results(card.told, card.version)
     if quality is not None:
         found += eval_results(quality, *_measured_on(quality, card))
     if found:
         extra = {"eval_results": found, "model_name": card.name}
         extra["metrics"] = sorted({one.metric_type for one in found})
-    if card.license is None:
-        extra |= {"license": "other", "license_name": "of-the-base-model"}
-        extra["license_link"] = f"https://huggingface.co/{base}" if base else None
-    else:
-        extra["license"] = card.license.id
-        extra |= {"license_name": card.license.name, "license_link": card.license.link}
     return ModelCardData(
-        language="en",
-        base_model=base,
-        base_model_relation="adapter" if base else None,
-        library_name="peft",
-        pipeline_tag=_TASKS.get(card.config["task_type"]),
+        **adapter_header(card.base, card.license, card.config),
         datasets=[card.data.published] if card.data.published else None,
         tags=[line(tag) for tag in tags],
         **extra,

@@ -17,6 +17,7 @@ _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0
 """Identifiers that packages use and the Hub has, but for capitals."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+_TASKS = {"CAUSAL_LM": "text-generation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,40 @@ class Base:
     def commit(self) -> str | None:
         """The commit that it was trained on, if it came from the Hub; else there is a digest."""
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
+
+
+def check_config(config: Mapping[str, Any], base: Base, recipe: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for an ``adapter_config.json`` of another run than the recipe's."""
+    for key, trained in (
+        ("base_model_name_or_path", base.name),
+        ("r", recipe["lora_rank"]),
+        ("lora_alpha", recipe["lora_alpha"]),
+        ("lora_dropout", recipe["lora_dropout"]),
+    ):
+        if config[key] != trained:
+            raise UserError(
+                f"adapter_config.json says {key} {config[key]!r}, training.json {trained!r}: "
+                "they are of different runs"
+            )
+
+
+def adapter_header(
+    base: Base, license: License | None, config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the header of any adapter's card says of its base model, and so of its licence."""
+    if license is None:
+        link = f"https://huggingface.co/{base.repo}" if base.repo else None
+        said = {"license": "other", "license_name": "of-the-base-model", "license_link": link}
+    else:
+        said = {"license": license.id, "license_name": license.name, "license_link": license.link}
+    return {
+        "language": "en",
+        "base_model": base.repo,
+        "base_model_relation": "adapter" if base.repo else None,
+        "library_name": "peft",
+        "pipeline_tag": _TASKS.get(config["task_type"]),
+        **said,
+    }
 
 
 def license_of_base(base: str) -> License | None:

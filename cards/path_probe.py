@@ -35,7 +35,7 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
         statistics["version"],
         statistics["rows"],
         statistics["verified"],
-        _configs(statistics["files"]),
+        configs_of(statistics["files"]),
         dataset_info,
     )
     readme = render(
@@ -62,7 +62,7 @@ def _by_form(marked: Mapping[str, Record]) -> float | None:
     return float(passed + sum(of["marked"] for of in wrong) / rows) / 2
 
 
-def _configs(written: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...]:
+def configs_of(written: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...]:
     """Every config that has rows, the default first."""
     names = sorted(written, key=lambda name: (name != PROBED, name))
     found = (

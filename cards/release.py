@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cards import verifier_steps
+from cards import path_probe, verifier_steps
 from cards.base_model import Base
 from cards.cards import Config, Record, configs_of, licenses_of, sources_of
 from cards.loop import judge_of
@@ -22,6 +22,8 @@ from safe_stepwise.store.names import (
     DATASETS,
     METRIC,
     NOISE_LABELS,
+    PATH_PROBE,
+    PROBE_RECORD,
     README,
     REPORT,
     RESULTS,
@@ -91,6 +93,7 @@ def release(
     metadata: Mapping[str, Record] | None = None,
     results: Record | None = None,
     blocks: Mapping[str, Record] | None = None,
+    probe: Record | None = None,
 ) -> str:
     """README of a release folder.
 
@@ -102,11 +105,12 @@ def release(
         metadata: what the headers of the ``adapter`` and ``space`` cards say, by folder.
         results: ``report/results.json``, None if nothing was evaluated.
         blocks: the same of blocks, by the folder of each report.
+        probe: the path probe's record, None if there is none.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` where lock and records differ.
     """
     records = [*statistics, *([] if steps is None else [steps])]
-    for entry in records:
+    for entry in (*records, *([] if probe is None else [{"benchmark": PATH_PROBE, **probe}])):
         if entry["version"] != lock["version"]:
             raise UserError(
                 f"the lock is of {lock['version']}, but "
@@ -117,7 +121,7 @@ def release(
     runs = [] if results is None else results["runs"]
     others = [run for one in (blocks or {}).values() for run in one["runs"]]
     card = ReleaseCard(
-        artifacts=_artifacts(statistics, steps, base, metadata or {}),
+        artifacts=_artifacts(statistics, steps, base, metadata or {}, probe),
         sources=sources_of(statistics),
         base=base,
         runs=[(run, _players(run)) for run in runs],
@@ -151,6 +155,7 @@ def read_release(folder: Path, lock: Record) -> str:
         headers,
         record(f"{REPORT}/{RESULTS}"),
         {place: record(f"{place}/{RESULTS}") for place in _reports_of_blocks(folder)},
+        record(f"{DATASETS}/{PATH_PROBE}/{PROBE_RECORD}"),
     )
 
 
@@ -166,6 +171,7 @@ def _artifacts(
     steps: Record | None,
     base: Base | None,
     metadata: Mapping[str, Record],
+    probe: Record | None,
 ) -> list[Artifact]:
     def dataset(
         title: str, name: str, builds: Sequence[Record], configs: tuple[Config, ...]
@@ -180,6 +186,9 @@ def _artifacts(
     if steps is not None:
         configs = verifier_steps.configs_of(steps["files"])
         found.append(dataset("step-level verifier set", VERIFIER_STEPS, steps["verified"], configs))
+    if probe is not None:
+        configs = path_probe.configs_of(probe["files"])
+        found.append(dataset("path probe", PATH_PROBE, probe["verified"], configs))
     if base is not None:
         found.append(other("verifier adapter", ADAPTER, adapter_repo(base.name), "model"))
     if SPACE in metadata:

@@ -170,17 +170,25 @@ def read_adapter(values: Any, where: str, beside: Path, known: Known) -> Adapter
     said = read_entry(AdapterEntry, values, f"{where}.")
     if said.verifier is not None:
         check_spec(said.verifier, f"{where}.verifier", True, known)
-    named = str(said.recipe)
-    ours = known.recipes / f"{named}.yaml"
-    file = beside / named if named.endswith((".yaml", ".yml")) else ours
-    if not file.is_file():
-        there = ", ".join(sorted(recipe.stem for recipe in known.recipes.glob("*.yaml")))
-        raise UserError(f"{where}.recipe: there is no {file}; name one of {there}, or a YAML file")
+    file = find_recipe(said.recipe, where, beside, known.recipes)
     try:
         known.check_recipe(file, said.change)
     except UserError as error:
         raise UserError(f"{where}.change: {error}") from None
     return replace(said, recipe=file)
+
+
+def find_recipe(named: Path, where: str, beside: Path, recipes: Path) -> Path:
+    """The file of a recipe: one of the folder ``recipes`` by its name, or YAML beside a manifest.
+
+    Raises ``UserError`` for one that is not there.
+    """
+    own = beside / named if named.suffix in (".yaml", ".yml") else None
+    file = own or recipes / f"{named}.yaml"
+    if not file.is_file():
+        there = ", ".join(sorted(recipe.stem for recipe in recipes.glob("*.yaml")))
+        raise UserError(f"{where}.recipe: there is no {file}; name one of {there}, or a YAML file")
+    return file
 
 
 def read_evaluation(

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +19,21 @@ from safe_stepwise.store.names import (
     DATASETS,
     LOCK,
     METRIC,
+    PATH_PROBE,
+    PATHS_SETS,
     README,
     SETS,
     SPACE,
+    TRAINING,
     VERIFIED,
     adapter_repo,
     known_version,
+    proposer_repo,
 )
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 KEPT = ".gitattributes"
 """The Hub's own file, which it writes when a repo is made."""
-COLLECTION = "Stepwise atomic feedback (SAFE)"
 
 Kind = Literal["dataset", "model", "space"]
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
@@ -91,6 +95,24 @@ class Artifact:
         return self.repo if self.kind == "model" else f"{self.kind}s/{self.repo}"
 
 
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What the repos of a release are put into."""
+
+    title: str
+    about: str
+
+
+SAFE = Collection(
+    "Stepwise atomic feedback (SAFE)",
+    "Verified multi-hop QA, step-level verifiers and the stepwise metric",
+)
+PROPOSING = Collection(
+    "Relation paths (Deliberation on Priors)",
+    "Relation paths of questions over knowledge graphs, and adapters that propose them",
+)
+
+
 @dataclass(frozen=True)
 class Release:
     """A folder that ``scripts.regenerate`` made, read."""
@@ -105,11 +127,16 @@ class Release:
     too_long: tuple[str, ...] = ()
     """Of them, those of reports that are more than is published of one file."""
 
+    @property
+    def collection(self) -> Collection:
+        """Where its repos belong."""
+        return PROPOSING if _paths_sets(self.root) else SAFE
+
 
 def read_release(root: Path, namespace: str) -> Release:
     """The artifacts that are there; ``adapter/`` and ``space/`` may be absent.
 
-    Reports go into the repo of the verified benchmarks (`releases.report`).
+    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths.
 
     Raises UserError for a folder without a lock (a build that has not ended), a version that is no
     ``vMAJOR.MINOR.PATCH``, a namespace that can't be one, and a folder with nothing to publish.
@@ -139,30 +166,41 @@ def walk(folder: Path) -> list[str]:
 
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
-    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{DATASETS}/{name}") for name in SETS]
+    sets, paths = (*SETS, PATH_PROBE), _paths_sets(root)
+    found: list[tuple[Kind, str, str]] = [
+        ("dataset", name, f"{DATASETS}/{name}") for name in (*sets, *paths)
+    ]
     if (root / ADAPTER).is_dir():
-        found.append(("model", adapter_repo(_base(root / ADAPTER)), ADAPTER))
+        found.append(("model", _adapter_repo(root / ADAPTER), ADAPTER))
     found.append(("space", METRIC, SPACE))
-    reports = _reports(root)
+    reports, reported = _reports(root), paths[0] if paths else VERIFIED
     return [
         Artifact(
             kind,
             f"{namespace}/{name}",
             folder,
-            (*_files(root, folder), *(reports if name == VERIFIED else ())),
+            (*_files(root, folder), *(reports if name == reported else ())),
         )
         for kind, name, folder in found
         if (root / folder).is_dir()
     ]
 
 
-def _base(adapter: Path) -> str:
-    """The base model's own name, of the adapter's configuration."""
+def _paths_sets(root: Path) -> list[str]:
+    """The sets of relation paths in a release."""
+    return sorted(path.name for path in (root / DATASETS).glob(PATHS_SETS) if path.is_dir())
+
+
+def _adapter_repo(adapter: Path) -> str:
+    """What an adapter is called after: its base model, and its rows if these are paths."""
     file = adapter / ADAPTER_CONFIG
     base = read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?")
-    return base
+    record = adapter / TRAINING
+    learnt = read_object(record).get("dataset") if record.is_file() else None
+    name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
+    return proposer_repo(name, base) if fnmatch(name, PATHS_SETS) else adapter_repo(base)
 
 
 def _files(root: Path, name: str) -> tuple[LocalFile, ...]:

@@ -1,5 +1,6 @@
 """A manifest's mappings, read strictly into the dataclasses that they fill."""
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.documents import content_of, parse_yaml
 
 _IN_YAML: Mapping[Any, type] = {Path: str, Mapping: dict, tuple: list}
 _Entry = TypeVar("_Entry")
@@ -30,6 +32,15 @@ class Known:
     """Raises ``UserError`` for rows, questions, ideal, refined and the like at odds."""
     check_recipe: Callable[[Path, Mapping[str, Any]], object]
     """Raises ``UserError`` for a recipe that can't be read, or changes of it that are none."""
+
+
+def manifest_values(path: Path) -> tuple[Any, str]:
+    """What a manifest's YAML says, and the file's SHA-256; ``UserError`` if it can't be read."""
+    content = content_of(path)
+    try:
+        return parse_yaml(content), hashlib.sha256(content).hexdigest()
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def read_entry(cls: type[_Entry], values: Any, where: str, **unsaid: Any) -> _Entry:

@@ -12,10 +12,16 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
     ASKED_OF,
+    BY_TEMPLATE,
     DATASETS,
     EVAL,
+    KTO,
     LABELED,
     MISSING_PROMPT_COMPLETION,
+    PATH_PROBE,
+    PATHS,
+    PATHS_SETS,
+    PROBED,
     PROMPT_COMPLETION,
     QUESTIONS,
     STEPS,
@@ -27,6 +33,7 @@ from safe_stepwise.store.names import (
 from safe_stepwise.store.parsing import parse_json
 
 _BENCHMARKS, _STEPS = f"{DATASETS}/{VERIFIED}", f"{DATASETS}/{VERIFIER_STEPS}"
+_PROBE = f"{DATASETS}/{PATH_PROBE}"
 _MEND = "build the release again, or take those rows out of train and say so in the card"
 
 
@@ -37,8 +44,17 @@ def check_leaks(root: Path) -> None:
     question of an evaluation sample be in train. In the verified benchmarks no evaluation question
     may be in train by id, or by text and gold passages (template questions recur in wording alone).
     Reports of evaluations tell test questions and their answers, as their samples do, and no
-    others. Raises UserError naming the first one.
+    others. Of relation paths no question, and where they are split so no template, may be in both
+    splits; in the path probe no question, nor an evaluation question in train. Raises UserError
+    naming the first one.
     """
+    for folder in sorted((root / DATASETS).glob(PATHS_SETS)):
+        for way in ("", BY_TEMPLATE):
+            both = _asked_for(folder, way, TRAIN) & _asked_for(folder, way, TEST)
+            what = "a template of test" if way else "a test question"
+            _refuse(both, f"{DATASETS}/{folder.name}", what)
+    probed = _probed(root, TRAIN)
+    _refuse(probed & _probed(root, TEST), _PROBE, "a test question")
     samples: dict[str, set[tuple[str, str]]] = {}
     train = _steps(root, TRAIN)
     _refuse(train & _steps(root, TEST), _STEPS, "a test question")
@@ -50,6 +66,8 @@ def check_leaks(root: Path) -> None:
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
+        asked = {f"{benchmark} {row['id']}" for row in sample}
+        _refuse(probed & asked, _PROBE, f"a question of {folder.name}")
         _refuse_copies(root, benchmark, sample)
     if (root / _BENCHMARKS).is_dir():
         _refuse_strangers(root, samples)
@@ -107,6 +125,32 @@ def _steps(root: Path, split: str) -> set[str]:
         for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, columns)
         for key in _keys(row["benchmark"], row["question_id"], row["question"])
+    }
+
+
+def _asked_for(dataset: Path, way: str, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of relation paths, or ids and templates."""
+    column = "template" if way else "question"
+    found = {
+        row[column]
+        for file in parquet_files(dataset, PATHS + way, split)
+        for row in _rows(file, (column,))
+    }
+    return found | {
+        f"question {row['question_id']}"
+        for config in (PATHS, PROMPT_COMPLETION, KTO)
+        for file in parquet_files(dataset, config + way, split)
+        for row in _rows(file, ("question_id",))
+    }
+
+
+def _probed(root: Path, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of the path probe, each with its benchmark."""
+    return {
+        f"{row['benchmark']} {said}"
+        for file in parquet_files(root / _PROBE, PROBED, split)
+        for row in _rows(file, ("benchmark", "question_id", "question"))
+        for said in (row["question_id"], f"{row['question'].casefold()}?")
     }
 
 

@@ -1,6 +1,5 @@
 """Release manifests: what a release is made of, read strictly."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,12 @@ from releases.evaluations import (
     read_evaluation,
     read_refinement,
 )
-from releases.keys import Known, check_keys, read_entry
+from releases.keys import Known, check_keys, manifest_values, read_entry
 from releases.refining import PART as REFINEMENT
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import EFFORTS, Effort
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.documents import content_of, parse_yaml
 from safe_stepwise.store.names import (
     ADAPTER,
     AUDITED,
@@ -34,7 +32,11 @@ from safe_stepwise.store.names import (
     known_version,
 )
 
-OWN_PARTS = ("datasets", REFINEMENT, "verifier_steps", "audits", "space", "adapter", "evaluation")
+PROBE = "path_probe"
+"""The part, and the key, of `PathProbeEntry`."""
+OWN_PARTS = (
+    *("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", "adapter", "evaluation"),
+)
 """What a release is made of, in this order; its blocks come behind them."""
 SHOWN = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
@@ -118,6 +120,29 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PathProbeEntry:
+    """``path_probe``: valid and corrupted relation paths of the release's verified questions.
+
+    Paths that are not absolute are beside the manifest. ``kb`` and ``questions`` are MetaQA's, both
+    or neither.
+    """
+
+    kb: Path | None = None
+    questions: Path | None = None
+    derivations: Path | None = None
+    """R4C's, for hotpotqa."""
+    benchmarks: tuple[str, ...] = ()
+    """All that are there, if none is named."""
+    limit: int | None = None
+    """Questions of each."""
+
+    @property
+    def files(self) -> list[Path]:
+        """What it reads beside the verified questions."""
+        return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockEntry:
     """One of ``blocks``: a table of a paper, say, with the adapters that it takes.
 
@@ -162,6 +187,7 @@ class Manifest:
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
+    path_probe: PathProbeEntry | None = None
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, int] | None = None
     reasoning_effort: Mapping[str, Effort] | None = None
@@ -191,16 +217,12 @@ class Manifest:
 
 def read_manifest(path: Path, known: Known) -> Manifest:
     """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
-    content = content_of(path)
-    try:
-        values = parse_yaml(content)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
+    values, sha256 = manifest_values(path)
     try:
         if isinstance(values, dict):
             values.setdefault("evaluation_size", known.evaluation_size)
         check_keys(Manifest, values, "", given=("path", "sha256"))
-        return _manifest(path, hashlib.sha256(content).hexdigest(), values, known)
+        return _manifest(path, sha256, values, known)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -244,6 +266,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
         evaluation=evaluated,
         audits=_audits(values.get("audits", ()), made, beside),
+        path_probe=_probe(values.get(PROBE), builds, beside),
         blocks={
             str(name): _block(str(name), block, builds, (made, adapter), beside, known)
             for name, block in values.get("blocks", {}).items()
@@ -364,6 +387,20 @@ def _check_name(name: str, where: str, taken: Sequence[str]) -> None:
             f"{where}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
             f"of {', '.join(taken)}"
         )
+
+
+def _probe(values: Any, builds: Sequence[BuildEntry], beside: Path) -> PathProbeEntry | None:
+    if values is None:
+        return None
+    entry = read_entry(PathProbeEntry, values, f"{PROBE}.")
+    for name in entry.benchmarks:
+        one_of(str(name), [build.benchmark for build in builds], f"{PROBE}.benchmarks")
+    if (entry.kb is None) != (entry.questions is None):
+        raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
+    if entry.limit is not None and entry.limit < 1:
+        raise UserError(f"{PROBE}.limit: has to be 1 or more")
+    named = {name: getattr(entry, name) for name in ("kb", "questions", "derivations")}
+    return replace(entry, **{name: beside / file for name, file in named.items() if file})
 
 
 def _audits(

@@ -1,8 +1,9 @@
 """What each part of a release needs, and so what a run of some of them makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
-from releases.manifest import OWN_PARTS, Manifest
+from releases.manifest import OWN_PARTS, PROBE, Manifest
 from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import STEPS
@@ -23,6 +24,8 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
     if manifest.audits:
         of_steps = any(audit.of == STEPS for audit in manifest.audits)
         found["audits"] = {"datasets", *(["verifier_steps"] if of_steps else [])}
+    if manifest.path_probe is not None:
+        found[PROBE] = {"datasets"}
     if manifest.adapter is not None:
         found["adapter"] = {"datasets", "verifier_steps"}
     if entry is not None:
@@ -44,18 +47,30 @@ def left_out(
     named, and what they need. Raises ``UserError`` for a name of no part, and for one that can't be
     made without training.
     """
-    of = needs(manifest)
     trained = {name for name, block in manifest.blocks.items() if block.adapters}
     trained |= {"adapter", REFINEMENT}
-    skipped: dict[str, str] = {}
+    of = needs(manifest)
     if skip_training:
         of = {name: direct - {REFINEMENT} for name, direct in of.items()}
-        skipped = {name: SKIPPED for name in of if trained & {name, *_all(name, of)}}
+    return left_of(of, trained, manifest.path, skip_training, only)
+
+
+def left_of(
+    of: Mapping[str, set[str]],
+    trained: Collection[str],
+    path: Path,
+    skip_training: bool = False,
+    only: Sequence[str] = (),
+) -> dict[str, str]:
+    """The same of parts by name with what each needs, ``trained`` being those that train."""
+    skipped: dict[str, str] = {}
+    if skip_training:
+        skipped = {name: SKIPPED for name in of if {name, *_all(name, of)} & {*trained}}
     if not only:
         return skipped
     wanted: set[str] = set()
     for name in only:
-        wanted |= {one_of(name, of, f"{manifest.path}: {NOT_ASKED}"), *_all(name, of)}
+        wanted |= {one_of(name, of, f"{path}: {NOT_ASKED}"), *_all(name, of)}
     if untrained := sorted(set(skipped) & wanted):
         raise UserError(
             f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from releases.lock import read_lock
 from releases.manifest import Manifest
@@ -24,21 +24,40 @@ from safe_stepwise.store.names import (
     DATASETS,
     JOURNAL,
     LOCK,
+    PATH_PROBE,
+    PATHS_SETS,
     README,
     REPORT,
     SETS,
+    SFT,
     SPACE,
     VERIFIER_STEPS,
     WORK,
 )
 
-MAKING = (DATASETS, ADAPTER, SPACE, REPORT)
+MAKING = (DATASETS, SFT, ADAPTER, SPACE, REPORT)
 """Folders that parts write; in a block's, and in that of one of its adapters, too."""
 FOLDERS = (*MAKING, BLOCKS)
 """What a release is made of, and locked."""
 _LOCKED = ("version", "files", "manifest")
-HIDDEN = (WORK, JOURNAL, *(f".{name}.old" for name in SETS))
-"""What its parts keep at the top of those folders while it is made."""
+HIDDEN = (WORK, JOURNAL, *(f".{name}.old" for name in (*SETS, PATH_PROBE, PATHS_SETS)))
+"""What its parts keep at the top of those folders while it is made, as patterns of names."""
+
+
+class Named(Protocol):
+    """What a manifest of any kind has."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the file."""
+
+    @property
+    def version(self) -> str:
+        """Of the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +80,7 @@ class Part:
 
 
 def make(
-    manifest: Manifest,
+    manifest: Named,
     output: Path,
     parts: Sequence[Part],
     skip: Mapping[str, str],
@@ -108,7 +127,7 @@ def make(
 
 
 def _made_before(
-    manifest: Manifest,
+    manifest: Named,
     output: Path,
     parts: Sequence[Part],
     skip: Mapping[str, str],
@@ -150,7 +169,7 @@ def _told(left: Mapping[str, str], stays: Sequence[str]) -> list[str]:
 
 
 def _lock(
-    manifest: Manifest,
+    manifest: Named,
     output: Path,
     counts: Mapping[str, Any],
     skipped: Sequence[str],
@@ -169,7 +188,7 @@ def _lock(
     write_atomically(output / LOCK, f"{content}\n".encode())
 
 
-def check(manifest: Manifest, output: Path) -> int:
+def check(manifest: Named, output: Path) -> int:
     """Compare a complete folder with its lock; returns how many files were compared.
 
     Raises ``UserError`` naming the first file that differs, is gone, or is too many.
@@ -207,6 +226,8 @@ def refuse_strangers(
     there = [f"{made['benchmark']} {made['split']}" for made in built]
     if manifest.verifier_steps is None and (datasets / VERIFIER_STEPS).exists():
         there.append(VERIFIER_STEPS)
+    if manifest.path_probe is None and (datasets / PATH_PROBE).exists():
+        there.append(PATH_PROBE)
     blocks = datasets.parent / BLOCKS
     there += [f"{BLOCKS}/{p.name}" for p in blocks.glob("*") if p.name not in manifest.blocks]
     for stranger in there:
@@ -222,7 +243,7 @@ def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
 
     ``ours`` may stand at the top of the folders that parts write.
     """
-    kept = {top / name for top in _tops(output) for name in ours}
+    kept = {path for top in _tops(output) for name in ours for path in top.glob(name)}
     for folder in FOLDERS:
         for path in sorted((output / folder).rglob(".*")):
             if not kept & {path, *path.parents}:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from releases.folder import COLLECTION, Artifact, Release
+from releases.folder import Artifact, Collection, Release
 from releases.hub import Hub, diff, remote, told
 from releases.load_back import Pushed, load_back
 from releases.plan import RepoPlan
@@ -57,7 +57,7 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
             publisher.say(line)
     for item in pushed:
         tag(publisher, release.version, item)
-    return collect(publisher, [plan.artifact for plan in plans])
+    return collect(publisher, release.collection, [plan.artifact for plan in plans])
 
 
 def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
@@ -148,10 +148,10 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     publisher.say(f"{artifact.url}: tagged {version}")
 
 
-def collect(publisher: Publisher, artifacts: Sequence[Artifact]) -> str:
+def collect(publisher: Publisher, asked: Collection, artifacts: Sequence[Artifact]) -> str:
     """Put every repo into the namespace's collection, which is made if there is none."""
-    where = f"collection {COLLECTION!r} of {publisher.namespace}"
-    there = publisher.hub.ask(where, partial(_collection, publisher.hub.api, publisher))
+    where = f"collection {asked.title!r} of {publisher.namespace}"
+    there = publisher.hub.ask(where, partial(_collection, publisher.hub.api, publisher, asked))
     items = {(item.item_type, item.item_id) for item in there.items}
     for artifact in artifacts:
         if (artifact.kind, artifact.repo) not in items:
@@ -161,16 +161,16 @@ def collect(publisher: Publisher, artifacts: Sequence[Artifact]) -> str:
     return told(f"{publisher.hub.api.endpoint}/collections/{there.slug}")
 
 
-def _collection(api: Any, publisher: Publisher) -> Any:
+def _collection(api: Any, publisher: Publisher, asked: Collection) -> Any:
     """The namespace's collection of that title, with all of its items."""
     listed = api.list_collections(owner=publisher.namespace)
-    found = next((c for c in islice(listed, MOST_COLLECTIONS) if c.title == COLLECTION), None)
+    found = next((c for c in islice(listed, MOST_COLLECTIONS) if c.title == asked.title), None)
     if found is not None:
         return api.get_collection(found.slug)  # a listing shows the first few items only
     return api.create_collection(
-        COLLECTION,
+        asked.title,
         namespace=publisher.namespace,
-        description="Verified multi-hop QA, step-level verifiers and the stepwise metric",
+        description=asked.about,
         private=publisher.private,
         exists_ok=True,
     )

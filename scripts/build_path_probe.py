@@ -6,7 +6,8 @@ python -m scripts.build_path_probe --verified build/verified --output build/path
 import argparse
 from collections.abc import Sequence
 
-from builders.paths.build import ProbeBuild, build
+from builders.paths.build import build
+from builders.paths.probing import ProbeBuild
 from builders.paths.summary import summary
 from cards import path_probe as card
 from evaluators.derivations import read_derivations

@@ -8,23 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS
-from builders.verified.collect import Build, count, questions
-from builders.verified.estimate import at_hand, estimate
-from builders.verified.teachers.llm import LLMTeachers
+from builders.paths.build import build as build_probe
 from builders.work.executors import Submitted
 from releases.asked import Speed
 from releases.manifest import read_manifest
 from releases.needs import left_out
-from releases.planning import Source, expectations, foreseen, lacking, told
+from releases.paths_manifest import of_paths, read_paths
+from releases.planning import expectations, foreseen, lacking, told
+from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.store.names import DATASETS
+from scripts import evaluate_deliberation, release_foreseen, release_paths
 from scripts.cli import COUNT, FOLDER, NAMES, add_teacher_options, command, run
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.evaluate_stepwise import evaluated
-from scripts.release_datasets import released
+from scripts.release_costs import source_of
+from scripts.release_datasets import made_by, released
+from scripts.release_deliberation import deliberation_parts
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN, build_plans, check_plans, foreseen_trainings
+from scripts.release_probe import probe_parts
+from scripts.release_proposer import card_parts, proposer_parts
 from scripts.release_sets import sets
+from scripts.release_sources import KNOWN as KNOWN_PATHS
 
 SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
 
@@ -57,9 +62,21 @@ def regenerate(
     Returns what there is to say. Raises ``UserError`` for a bad manifest or source, and for a
     folder that differs from its lock; ``Submitted`` as `released`.
     """
+    if of_paths(manifest_file):
+        return _paths(manifest_file, output, cache=cache, timeout=timeout, **options)
     manifest = read_manifest(manifest_file, KNOWN)
-    others = model_parts(manifest, output, cache, evaluated, timeout)
+    models = model_parts(manifest, output, cache, evaluated, timeout)
+    others = [*probe_parts(manifest, output, build_probe), *models]
     return released(manifest, output, sets, others, cache=cache, timeout=timeout, **options)
+
+
+def _paths(manifest_file: Path, output: Path, *, in_flight: int = IN_FLIGHT, **told: Any) -> str:
+    """The same of relation paths."""
+    manifest = read_paths(manifest_file, KNOWN_PATHS)
+    asking = {"in_flight": in_flight, "cache": told.pop("cache"), "timeout": told.pop("timeout")}
+    measured = deliberation_parts(manifest, output, evaluate_deliberation.main, **asking)
+    others = [*proposer_parts(manifest, output), *measured, *card_parts(manifest, output)]
+    return release_paths.released(manifest, output, others, made_by(), **told)
 
 
 def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> str:
@@ -68,31 +85,16 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> st
     ``which`` are the options of `left_out`. Sources that are at hand are read to the end, so a bad
     row or another digest shows here.
     """
+    if of_paths(manifest_file):
+        return release_foreseen.dry_run(manifest_file, output, speed, **which)
     manifest = read_manifest(manifest_file, KNOWN)
     skip = left_out(manifest, **which)
     check_plans(manifest, output)
-    sources = [_source(plan) for plan in build_plans(manifest, output / DATASETS)]
+    sources = [source_of(plan) for plan in build_plans(manifest, output / DATASETS)]
     costs = foreseen(manifest, sources, list(foreseen_trainings(manifest)), skip)
     report = told(costs, speed, manifest.blocks)
     owed = lacking(manifest, sources, skip)
     return "\n".join([report, *(f"still owed: {one}" for one in owed)])
-
-
-def _source(plan: Build) -> Source:
-    """What there is to know of a build without making it."""
-    asks = isinstance(plan.teacher, LLMTeachers)
-    expected = BENCHMARKS[plan.benchmark].EXPECTED
-    if not at_hand(plan):
-        return Source(plan.source, None, asks, expected)
-    work = None
-    if isinstance(plan.teacher, LLMTeachers):
-        roles = estimate(questions(plan), plan.teacher).values()
-        work = {
-            "calls": sum(role.calls for role in roles),
-            "prompt": sum(role.prompt for role in roles),
-            "reply": sum(role.completion for role in roles),
-        }
-    return Source(plan.source, count(plan), asks, expected, work)
 
 
 def _parser() -> argparse.ArgumentParser:

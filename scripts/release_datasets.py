@@ -66,14 +66,19 @@ def released(
     if manifest.audits:
         audit = partial(_audits, manifest, output / DATASETS)
         made.append(Part("audits", audit, follows=REFINEMENT))
-    made_by = {
+    every = [datasets, *made, *others]
+    try:
+        return parts.make(manifest, output, every, skip, made_by(), read_release)
+    finally:
+        _close(sources)
+
+
+def made_by() -> dict[str, Any]:
+    """What the lock says of what made a release."""
+    return {
         "code_sha256": release_code(),
         "libraries": {"python": platform.python_version(), **libraries()},
     }
-    try:
-        return parts.make(manifest, output, [datasets, *made, *others], skip, made_by, read_release)
-    finally:
-        _close(sources)
 
 
 def release_code() -> str:

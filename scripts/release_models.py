@@ -15,15 +15,13 @@ from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
 from safe_stepwise.store.files import remove_folder
-from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, QUESTIONS, REPORT, TRAJECTORIES
+from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, REPORT
 from scripts.release_adapters import Training, own_training, trainings_of
 from scripts.release_training import trained, write_card
 
 _SAME = ("limit", "drop_gold", "corpus", "as_published", "judge_without_question")
 """What an entry of a manifest calls as the command does."""
 CHECKOUT = Path(__file__).parents[1]
-MOST_TRACES = 25_000_000
-"""Bytes of lines that go on a page; of more `view_traces` makes one, where it is wanted."""
 Run = Callable[[EvaluationEntry, Path, Training | None], Made]
 """Evaluates into a folder's report, with an adapter if the entry takes one."""
 
@@ -44,7 +42,7 @@ def model_parts(
     def run(entry: EvaluationEntry, home: Path, training: Training | None) -> Made:
         options = _options(manifest, entry, output, home, training)
         said = evaluate(Options(**options, cache=cache, timeout=timeout))
-        _show(home / REPORT)
+        page.show(home / REPORT)
         if training is not None:
             write_card(training)
         return Made(said)
@@ -107,12 +105,3 @@ def _options(
         "allowance": entry.allowed(manifest.allowance),
         **{name: getattr(entry, name) for name in (*OPTIONS, *_SAME)},
     }
-
-
-def _show(folder: Path) -> None:
-    """Put the page of an evaluation's traces beside them, unless they are too many for one."""
-    size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
-    if size <= MOST_TRACES:
-        page.write(folder, folder / page.PAGE)
-    else:
-        (folder / page.PAGE).unlink(missing_ok=True)

@@ -65,6 +65,12 @@ evaluation:
   judge: symbolic
   limit: 3
 """
+PATHS = """
+version: v0.1.0
+seed: 5
+paths: {benchmark: metaqa, kb: {input: kb.txt}, questions: [{input: questions.jsonl}]}
+deliberation: {paths: [oracle, majority], held_out: false, ways: [constrained, free], per_hop: 2}
+"""
 Main = Callable[[Sequence[str]], None]
 
 
@@ -98,6 +104,16 @@ def measurement(folder: Path) -> list[str]:
 
 def release(folder: Path) -> list[str]:
     (folder / "manifest.yaml").write_text(MANIFEST)
+    cache = folder / "cache" / "replies.sqlite"
+    return [
+        *(str(folder / "manifest.yaml"), "--output", str(folder / "release")),
+        *("--cache", str(cache), "--workers", "1"),
+    ]
+
+
+def release_of_paths(folder: Path) -> list[str]:
+    films.written(folder, 12)
+    (folder / "manifest.yaml").write_text(PATHS)
     cache = folder / "cache" / "replies.sqlite"
     return [
         *(str(folder / "manifest.yaml"), "--output", str(folder / "release")),
@@ -161,6 +177,7 @@ def case(name: str, folder: Path) -> Runs:
             (evaluate_deliberation.main, deliberation(folder, 5)),
         ],
         "regenerate": [(regenerate.main, release(folder))],
+        "regenerate_paths": [(regenerate.main, release_of_paths(folder))],
     }[name]
 
 
@@ -174,6 +191,7 @@ COMMANDS = (
     "measure_faithfulness",
     "evaluate_deliberation",
     "regenerate",
+    "regenerate_paths",
 )
 
 

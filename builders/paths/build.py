@@ -6,14 +6,13 @@ evaluation questions of the verified set are in test.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from builders.paths import metaqa
 from builders.paths.asked import Asked, Refuse
 from builders.paths.features import config_features
 from builders.paths.graph_questions import derived, read_films, with_paths
 from builders.paths.origins import origins
+from builders.paths.probing import ProbeBuild
 from builders.paths.sources import Derivation, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.writing import rank, reject, write
@@ -25,30 +24,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import prompt_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS, WORK
+from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS
 from safe_stepwise.store.progress import counts, telling
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeBuild:
-    """What to build; ``films`` and ``questions`` are MetaQA's files, both or neither."""
-
-    verified: Path
-    output: Path
-    films: Path | None = None
-    questions: Path | None = None
-    derivations: Path | None = None
-    benchmarks: tuple[str, ...] = ()
-    """All that are there, if none is named."""
-    limit: int | None = None
-    """Questions of a benchmark."""
-    version: str = "v0.1.0"
-    seed: int = 0
-
-    @property
-    def work(self) -> Path:
-        """Where unfinished work lies."""
-        return self.output / WORK / "path-probe"
 
 
 def build(
@@ -99,6 +76,7 @@ def build(
         dataset, record = plan.output / PATH_PROBE, (PROBE_RECORD, statistics)
         left_out = (REJECTS, lines)
         publishing.publish(plan.work, dataset, record, card, config_features, left_out)
+        publishing.forget(plan.work)
         return statistics
 
 

@@ -77,6 +77,8 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
         dataset, record = plan.output / name, (PATHS_RECORD, statistics)
         lines = (REJECTS, (plan.work / REJECTS).read_bytes())
         publishing.publish(plan.work, dataset, record, card, config_features, lines)
+        if not plan.keep_work:
+            publishing.forget(plan.work)
     return statistics
 
 

@@ -51,6 +51,8 @@ class PathsBuild:
     ranks: int | None = None
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
+    keep_work: bool = False
+    """Whether what was searched stays for a run that makes the set again."""
     test_share: float = TEST_SHARE
     max_hops: int = HOPS
     negatives: int = MOST

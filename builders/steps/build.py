@@ -96,6 +96,7 @@ def build(
             dataset, record = plan.output / VERIFIER_STEPS, (STEPS_RECORD, statistics)
             lines = (REFUSED, (plan.work / REFUSED).read_bytes())
             publishing.publish(plan.work, dataset, record, card, config_features, lines)
+            publishing.forget(plan.work)
             for concern in concerns(statistics):
                 warn(concern)
             return statistics

@@ -160,7 +160,7 @@ def publish(
     features: Callable[[str], Any],
     lines: tuple[str, bytes],
 ) -> None:
-    """Complete a build's only dataset (its `new_release`), put all in place, then forget the work.
+    """Complete a build's only dataset (its `new_release`), and put all in place.
 
     ``record`` is a file's name and the statistics, whose ``files`` are those by config and split;
     ``lines`` the name and the content of a file beside the dataset, of what was left out.
@@ -177,7 +177,6 @@ def publish(
     )
     swap_in(release, dataset)
     publish_lines(dataset.parent / lines[0], lines[1])
-    forget(work)
 
 
 def publish_lines(file: Path, content: bytes) -> None:

@@ -13,6 +13,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 PAGE = "traces.html"
+MOST = 25_000_000
+"""Bytes of lines that go on a page of a release; of more `view_traces` makes one, if wanted."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
 
@@ -28,6 +30,15 @@ def write(folder: Path, output: Path) -> int:
     found = traces(folder)
     write_page(output, html(found))
     return len(found["runs"])
+
+
+def show(folder: Path) -> None:
+    """Put the page of an evaluation beside its traces, unless they are too many for one."""
+    size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
+    if size <= MOST:
+        write(folder, folder / PAGE)
+    else:
+        (folder / PAGE).unlink(missing_ok=True)
 
 
 def html(found: Mapping[str, Any]) -> str:

@@ -32,6 +32,8 @@ ANSWERING, END = "answer", "end"
 """The one state of a method that answers at once, and what comes after it."""
 UNREADABLE = "unreadable"
 """The stop reason of an answer that could not be read."""
+SHOWN = 4_000
+"""Characters of a reply that could not be read, as it is shown again."""
 FORM = "Reply with JSON alone: "
 
 _DRAWN = Sampling(temperature=0.8, top_p=0.8)

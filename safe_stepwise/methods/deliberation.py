@@ -29,8 +29,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.methods.asking import GENERATOR, UNREADABLE
-from safe_stepwise.methods.hops import SHOWN
+from safe_stepwise.methods.asking import GENERATOR, SHOWN, UNREADABLE
 from safe_stepwise.methods.machine import Asks
 from safe_stepwise.methods.path_deliberating import (
     CONSTRAINTS,

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.asking import (
+    SHOWN,
     answer_fields,
     form_of,
     request_of,
@@ -64,8 +65,6 @@ TITLES = {
 PROMPTS = tuple(
     f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize")
 )
-SHOWN = 4_000
-"""Characters of a reply that could not be read, as it is shown again."""
 
 
 def _faults(memory: Memory) -> list[tuple[str, tuple[tuple[str, str], ...]]]:

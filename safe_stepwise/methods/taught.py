@@ -10,7 +10,6 @@ from typing import Any
 
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Engine
-from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import TRAINING
 from safe_stepwise.store.parsing import read_record
@@ -66,7 +65,7 @@ def _lists(dropped: Category | None) -> str:
 
 def _learnt(engine: Engine) -> Iterator[Category | None]:
     """What an engine's adapter says; nothing if it has none, or none that we trained."""
-    adapter: Weights | None = getattr(engine, "adapter", None)
+    adapter: Any = getattr(engine, "adapter", None)
     if adapter is None or not (file := adapter.folder / TRAINING).is_file():
         return
     mend = "it should say how the adapter was trained: get or train it anew"

@@ -13,14 +13,15 @@ NOISE_LABELS = "safe-noise-labels"
 VERIFIER_STEPS = "safe-verifier-steps"
 SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 PATH_PROBE = "safe-path-probe"
-"""Valid and corrupted relation paths; made by a command of its own, in no release yet."""
+"""Valid and corrupted relation paths; in a release if its manifest says so."""
 METRIC = "safe_stepwise"
 """The artifacts' repos; the adapter's is `adapter_repo`."""
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
-BLOCKS = "blocks"
-"""Folders of a release. In `BLOCKS` each block has one with a `REPORT` and its verifier set, and in
-that one for each adapter that it trains, with `ADAPTER` and `REPORT`."""
+BLOCKS, SFT = "blocks", "sft"
+"""Folders of a release. `SFT` has the adapter that KTO went on from; in `BLOCKS` each block has one
+with a `REPORT` and its verifier set, and in that one for each adapter that it trains, with
+`ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
@@ -53,6 +54,8 @@ PATHS, KTO, BY_TEMPLATE = "paths", "kto", "_by_template"
 """Configs of `paths_set`, beside `PROMPT_COMPLETION`, and what one appends that is split so that no
 template of a question is on both sides."""
 PATHS_RECORD = f"statistics/{PATHS}.json"
+PATHS_SETS = f"dp-*-{PATHS}"
+"""Every `paths_set`, as a pattern of names."""
 
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
@@ -131,10 +134,25 @@ def adapter_repo(base: str) -> str:
     >>> adapter_repo("Qwen/Qwen3-8B")
     'safe-verifier-Qwen3-8B'
     """
+    return f"safe-verifier-{_base_name(base)}"
+
+
+def proposer_repo(dataset: str, base: str) -> str:
+    """The repo of an adapter that learnt a `paths_set`, called after that and its base model.
+
+    Raises ``UserError`` as `adapter_repo`.
+
+    >>> proposer_repo("dp-metaqa-paths", "HuggingFaceTB/SmolLM2-135M-Instruct")
+    'dp-metaqa-SmolLM2-135M-Instruct'
+    """
+    return f"{dataset.removesuffix(PATHS)}{_base_name(base)}"
+
+
+def _base_name(base: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
     if not name:
         raise UserError(f"base model {base!r} has no name to call the adapter's repo after")
-    return f"safe-verifier-{name}"
+    return name
 
 
 def marked(name: str, simulated: bool) -> str:

@@ -30,6 +30,7 @@ SAMPLE = {
     "measure_faithfulness": 3,
     "evaluate_deliberation": 4,
     "regenerate": 1,
+    "regenerate_paths": 2,
 }
 
 

@@ -5,12 +5,16 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from releases.folder import read_release
+from releases.leaks import check_leaks
 from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import cli, demo, regenerate, release_datasets
+from scripts import build_path_probe, cli, demo, regenerate, release_datasets
 from scripts.release_plans import KNOWN
 
 MANIFEST = """\
@@ -136,6 +140,60 @@ def test_a_build_that_the_manifest_does_not_name(manifest: Path, released: Path)
 
 def one_build() -> str:
     return "  - benchmark" + MANIFEST.split("  - benchmark")[1]
+
+
+def test_a_path_probe_is_part_of_a_release_that_names_one(manifest: Path, tmp_path: Path) -> None:
+    manifest.write_text(f"{MANIFEST}path_probe: {{limit: 9}}\n", encoding="utf-8")
+    output, probe = tmp_path / "out", "datasets/safe-path-probe"
+    regenerate.regenerate(manifest, output, workers=1)
+    build_path_probe.main(
+        ["--verified", str(output / "datasets"), "--output", str(tmp_path / "beside"),
+         "--limit", "9", "--seed", "4"]
+    )  # fmt: skip
+    made = contents(tmp_path / "beside")
+    ours = {path.removeprefix("datasets/"): one for path, one in contents(output).items()}
+    for path, content in made.items():
+        assert ours["path_probe_rejects.jsonl" if path == "rejects.jsonl" else path] == content
+    assert not list(output.rglob(".*"))
+    lock = json.loads((output / LOCK).read_text(encoding="utf-8"))
+    told = json.loads((output / probe / "statistics" / "path_probe.json").read_text())
+    assert lock["counts"]["path-probe"] == {"rows": told["rows"], "questions": told["questions"]}
+    overview = (output / "README.md").read_text(encoding="utf-8")
+    assert f"| path probe | [`{probe}/`]({probe}) | dataset `safe-path-probe` |" in overview
+    assert f'load_dataset("{probe}", "path_probe")' in overview
+    regenerate.regenerate(manifest, tmp_path / "again", workers=1)
+    assert contents(tmp_path / "again") == contents(output)
+    names = [artifact.folder for artifact in read_release(output, "somebody").artifacts]
+    assert probe in names
+    check_leaks(output)
+    row = pq.read_table(next((output / probe / "data" / "path_probe").glob("test-*"))).slice(0, 1)
+    file = next((output / probe / "data" / "path_probe").glob("train-*"))
+    pq.write_table(pa.concat_tables([pq.read_table(file), row]), file)
+    with pytest.raises(UserError, match="safe-path-probe: a test question is in train"):
+        check_leaks(output)
+    (output / LOCK).unlink()
+    manifest.write_text(MANIFEST, encoding="utf-8")
+    with pytest.raises(UserError, match="holds safe-path-probe, which"):
+        regenerate.regenerate(manifest, output, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("{limit: 0}", "path_probe.limit: has to be 1 or more"),
+        ("{kb: kb.txt}", "path_probe.kb and path_probe.questions go together"),
+        ("{benchmarks: [musique]}", "path_probe.benchmarks 'musique' is not known"),
+        ("{derivations: none.jsonl}", "path_probe: .*none.jsonl is not here; bring it"),
+        ("{film: kb.txt}", "key path_probe.film: "),
+    ],
+)
+def test_a_mistake_in_a_path_probe_is_one_line(
+    manifest: Path, tmp_path: Path, said: str, expected: str
+) -> None:
+    manifest.write_text(f"{MANIFEST}path_probe: {said}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        regenerate.regenerate(manifest, tmp_path / "out", workers=1)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

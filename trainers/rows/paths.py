@@ -23,14 +23,13 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import prompt_digest, read_path
-from safe_stepwise.store.names import PROMPT_COMPLETION
+from safe_stepwise.store.names import PATHS_SETS, PROMPT_COMPLETION
 from trainers.config import PathFilters
 from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
 
 KTO_ROWS = "kto"
 BY_TEMPLATE = "_by_template"
 RECORD = "statistics/paths.json"
-_SETS = "dp-*-paths"
 
 
 def open_rows(
@@ -79,11 +78,11 @@ def _stays(row: Row, filters: PathFilters) -> bool:
 def _found(dataset: str) -> tuple[Source, str]:
     """As `find`, for whatever benchmark the set is of."""
     folder = Path(dataset).expanduser()
-    inner = sorted(folder.glob(f"{_SETS}/data")) if not (folder / "data").is_dir() else []
+    inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
     if len(inner) > 1:
         names = ", ".join(path.parent.name for path in inner)
         raise UserError(f"{dataset}: holds several sets ({names}); name one of them")
-    return find(dataset, inner[0].parent.name if inner else _SETS, RECORD)
+    return find(dataset, inner[0].parent.name if inner else PATHS_SETS, RECORD)
 
 
 def _check(completion: str) -> None:

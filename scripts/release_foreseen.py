@@ -1,0 +1,49 @@
+"""What a release of relation paths would take, told before it is made; no command itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from builders.benchmarks import sources
+from builders.paths.relation_readers import questions
+from releases.asked import Speed
+from releases.needs import left_of
+from releases.paths_manifest import PathsManifest, read_paths
+from releases.paths_planning import Found, Learning, report
+from scripts.release_sources import KNOWN, differing, is_here
+from scripts.release_stages import stages_of
+
+
+def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> str:
+    """What a release would take; ``which`` are the options of `left_of`.
+
+    Questions that are at hand are read to the end, so a bad row shows here (unless such rows are
+    kept apart). Raises ``UserError`` for that, and for a manifest that can't be read.
+    """
+    manifest = read_paths(manifest_file, KNOWN)
+    skip = left_of(manifest.needs, manifest.trained, manifest.path, **which)
+    found = {key: _found(manifest, key) for key in manifest.sources}
+    said = report(manifest, found, list(_learning(manifest, output)), skip, speed)
+    return "\n".join([said, *(f"still owed: {one}" for one in differing(manifest))])
+
+
+def _found(manifest: PathsManifest, key: str) -> Found:
+    paths = manifest.paths
+    entry = manifest.sources[key]
+    if entry.is_hub or not is_here(entry):
+        return Found()
+    digest = sources.digest(entry.input)
+    if key == "paths.kb" or paths.on_error == "keep":
+        return Found(digest, None if key == "paths.kb" else entry.expected_rows)
+    if manifest.deliberation is not None and not key.startswith("paths."):
+        rows = questions(paths.benchmark, entry.input, manifest.deliberation.split)
+    else:
+        rows = questions(paths.benchmark, entry.input, paths.split, paths.limit)
+    return Found(digest, sum(1 for _ in rows))
+
+
+def _learning(manifest: PathsManifest, output: Path) -> Iterator[Learning]:
+    for part, stage in stages_of(manifest, output).items():
+        recipe = stage.recipe
+        rows, epochs = recipe.filters.rows, recipe.epochs
+        yield Learning(part, recipe.method, recipe.base_model, rows, epochs)
