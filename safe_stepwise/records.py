@@ -141,6 +141,42 @@ class KGQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A relation path from a topic entity."""
+
+    topic: str
+    path: RelationPath
+
+
+ConstraintKind = Literal["type", "multi_entity", "explicit_time", "implicit_time", "ordinal"]
+CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = get_args(ConstraintKind)
+"""Deliberation on Priors, Table 1."""
+Comparison = Literal["in", "before", "after", "first", "last", "most", "least"]
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a question asks of its answers beside the path to them, in words and field by field.
+
+    ``relation`` leads to entities of the ``type``, else from an answer to the ``entity``, the time
+    or the number that counts. ``entity`` is the other entity, or the one whose time is meant,
+    ``time`` a date as it is written. What is not said is empty.
+    """
+
+    kind: ConstraintKind
+    text: str
+    relation: str = ""
+    entity: str = ""
+    time: str = ""
+    comparison: Comparison | Literal[""] = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in CONSTRAINT_KINDS or self.comparison not in ("", *COMPARISONS):
+            raise ValueError(f"no constraint: {self.kind!r}, {self.comparison!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """What verification found out about one question (DESIGN section 5).
 

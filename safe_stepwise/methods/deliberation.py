@@ -2,22 +2,75 @@
 
 Ma et al., arXiv 2505.15210, sections 3.2 and 3.3. What the loop has to know of the graph it asks a
 `Knowledge` that its caller hands in.
+
+===========  ====================================================================================
+state        what is done there
+===========  ====================================================================================
+pool         paths that lead nowhere leave the pool, nobody being asked
+constraints  a call, once: what the question asks of its answers beside the path
+select       a call: the path to follow, unless but one is left
+instantiate  the graph carries the path out, and decides the constraints that it can
+verify       a call: the answers, whether they suffice, and why not; then select again
+===========  ====================================================================================
+
+So k wrong paths and the right one cost 1 + 2(k + 1) calls as long as a path is left beside, and the
+last of a pool one call less. Ours, where the paper is silent:
+
+- A path that is the last is verified once, and what it leads to answers, sufficient or not. Where
+  none of the paths left can do (``"path": 0``) what was answered last stands.
+- A reply that can't be read is asked for anew, being shown (``revisions``). Without constraints
+  then the loop goes on with none, without a choice with the first of the pool, in the order of who
+  proposed it; without a verdict it ends, ``unreadable``.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
 
-from safe_stepwise.engines.client import Client
-from safe_stepwise.records import KGQuestion, RelationPath, Trajectory
+from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.methods.asking import GENERATOR, UNREADABLE
+from safe_stepwise.methods.hops import SHOWN
+from safe_stepwise.methods.machine import Asks
+from safe_stepwise.methods.path_deliberating import (
+    CONSTRAINTS,
+    SELECT,
+    VERIFY,
+    Instantiated,
+    Settled,
+    Tried,
+    ask_choice,
+    ask_constraints,
+    ask_verdict,
+    constraints_in,
+    plain_path,
+    read_choice,
+    read_constraints,
+    read_verdict,
+    settle,
+)
+from safe_stepwise.methods.reading import Reading
+from safe_stepwise.methods.scene import PoolScene
+from safe_stepwise.records import (
+    ANSWERED,
+    FAILED,
+    Attempt,
+    Candidate,
+    Constraint,
+    KGQuestion,
+    RelationPath,
+    Trajectory,
+    Usage,
+)
 
+NAME = "deliberation"
+POOL, INSTANTIATE, END = "pool", "instantiate", "end"
+"""Those of its states that ask nobody, and what comes after the last."""
+NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
+"""Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
+path that was followed gave an answer."""
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A relation path from a topic entity."""
-
-    topic: str
-    path: RelationPath
+__all__ = ["Candidate", "Deliberating", "Knowledge", "answers_of", "deliberate"]
 
 
 class Knowledge(Protocol):
@@ -32,28 +85,258 @@ class Knowledge(Protocol):
     def chains(self, candidate: Candidate, most: int) -> Sequence[tuple[str, ...]]:
         """Its instantiations entity by entity, the first ``most`` of them by name."""
 
+    def relations(self, pool: Sequence[Candidate]) -> Sequence[str]:
+        """The relations of some paths, and those that lead on from what they lead to; sorted."""
+
+    def decided(
+        self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]
+    ) -> Mapping[str, bool]:
+        """Whether what a path leads to meets a constraint; without what the graph can't tell.
+
+        ``pool`` are all candidates, those of other topics among them.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Deliberating:
-    """Options of the loop."""
+    """Options of the loop; the first three are ablated in the paper's Table 3."""
 
     introspection: bool = True
-    """Whether a path that does not suffice is followed by another (Table 3)."""
+    """Whether answers are verified: by constraints, and by another path where one does not do.
+    Without it the path that was chosen first answers, by two calls."""
     predefined: bool = True
-    """Whether constraints are extracted and verified (Table 3)."""
+    """Whether constraints are those of five kinds, extracted by a call of their own, and decided
+    by the graph where it can; else the model finds conditions of its own as it verifies."""
+    feedback: bool = True
+    """Whether the next choice is told what was wrong with the paths before."""
+    most_chains: int = 50
+    """Instances, and entities, of a path that are shown; the model is told that there are more."""
+    revisions: int = 1
+    """How often a reply that can't be read is asked for anew."""
+
+    def __post_init__(self) -> None:
+        if self.most_chains < 1 or self.revisions < 0:
+            raise ValueError("most_chains has to be 1 or more, revisions 0 or more")
 
 
 async def deliberate(
     question: KGQuestion,
     pool: Sequence[Candidate],
     knowledge: Knowledge,
-    clients: Mapping[str, Client],
+    clients: Mapping[str, Asks],
     options: Deliberating,
 ) -> Trajectory:
-    """Everything that was done to answer one question, ``clients`` having one for ``generator``."""
-    raise NotImplementedError
+    """Everything that was done to answer one question, ``clients`` having one for ``generator``.
+
+    ``pool`` holds the candidates of all topics, the likeliest first. A request that fails for good
+    ends the question with the stop reason ``failed``.
+    """
+    reached = {candidate: tuple(knowledge.ranked(candidate)) for candidate in pool}
+    run, failure = _Run(question, knowledge, clients[GENERATOR], options, reached), ""
+    try:
+        stop = await run.to_the_end()
+    except EngineError as error:
+        stop, failure = FAILED, str(error)
+    found = Trajectory(question.id, NAME, (), tuple(run.attempts), "", stop, failure)
+    return replace(found, answer=next(iter(answers_of(found)), ""))
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
-    """The answers of a trajectory, the best first; none of one that failed."""
-    raise NotImplementedError
+    """The answers of a trajectory, the best first; none of one that failed.
+
+    They are those of the last verdict that held any, and entities of the graph, each of them.
+    """
+    if trajectory.stop_reason == FAILED:
+        return ()
+    verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == VERIFY]
+    told = [verdict["answers"] for verdict in verdicts if verdict.get("answers")]
+    return tuple(told[-1]) if told else ()
+
+
+@dataclass
+class _Run:
+    question: KGQuestion
+    knowledge: Knowledge
+    client: Asks
+    options: Deliberating
+    reached: Mapping[Candidate, tuple[str, ...]]
+    left: list[Candidate] = field(default_factory=list)
+    constraints: tuple[Constraint, ...] = ()
+    tried: list[Tried] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    has_answer: bool = False
+
+    async def to_the_end(self) -> str:
+        if not self._has_pool():
+            return NO_PATHS
+        if self._extracts:
+            await self._constrain()
+        while True:
+            chosen = await self._choose()
+            if chosen is None:
+                break
+            followed = self._instantiate(chosen)
+            verdict = await self._verify(followed)
+            if verdict is None:
+                return UNREADABLE
+            if verdict:
+                break
+        return ANSWERED if self.has_answer else NO_ANSWER
+
+    @property
+    def _extracts(self) -> bool:
+        return self.options.introspection and self.options.predefined
+
+    @property
+    def _next_choice(self) -> str:
+        """Where the next path comes from: of one there is no choice."""
+        return SELECT if len(self.left) > 1 else INSTANTIATE
+
+    def _has_pool(self) -> bool:
+        """Let go of what leads nowhere."""
+        self.left = [candidate for candidate in self.reached if self.reached[candidate]]
+        astray = [plain_path(one) for one in self.reached if not self.reached[one]]
+        after = (CONSTRAINTS if self._extracts else self._next_choice) if self.left else END
+        read = {"left": len(self.left), "led_nowhere": astray}
+        self._keep(POOL, after, read)
+        return bool(self.left)
+
+    async def _constrain(self) -> None:
+        relations = self.knowledge.relations(self.left)
+        ask = partial(ask_constraints, self.question, relations, self._scene(0))
+        read = partial(read_constraints, question=self.question)
+        reading, usage = await self._asked(CONSTRAINTS, ask, read)
+        self.constraints = constraints_in(reading.value)
+        self._keep(CONSTRAINTS, self._next_choice, reading.plain, reading, usage)
+
+    async def _choose(self) -> Candidate | None:
+        """The path to follow next, which leaves the pool; None where the model takes none."""
+        number = 1
+        if len(self.left) > 1:
+            told = self.tried if self.options.feedback else []
+            ask = partial(ask_choice, self.question, self.left, told, self._scene(0))
+            quoted = [*self._quoted(), *(one.reason for one in told)]
+            reading, usage = await self._asked(
+                SELECT, ask, partial(read_choice, pool=self.left, quoted=quoted)
+            )
+            number = reading.value.get("path", 1)
+            chosen = plain_path(self.left[number - 1]) if number else {}
+            after = INSTANTIATE if number else END
+            self._keep(SELECT, after, {**reading.plain, "chosen": chosen}, reading, usage)
+        return self.left[number - 1] if number else None
+
+    def _instantiate(self, chosen: Candidate) -> Instantiated:
+        most, pool = self.options.most_chains, [*self.reached]
+        chains = self.knowledge.chains(chosen, most + 1)
+        told = [self.knowledge.decided(one, chosen, pool) for one in self.constraints]
+        followed = Instantiated(
+            chosen,
+            tuple(chains[:most]),
+            len(chains) > most,
+            self.reached[chosen],
+            most,
+            tuple(told),
+        )
+        self._keep(INSTANTIATE, VERIFY, followed.plain)
+        return followed
+
+    async def _verify(self, followed: Instantiated) -> bool | None:
+        """Whether the loop is over; None where there is no verdict."""
+        place = self.left.index(followed.candidate)
+        ask = partial(
+            ask_verdict,
+            self.question,
+            followed,
+            self.constraints,
+            self._scene(place + 1),
+            induced=self.options.introspection and not self.options.predefined,
+        )
+        names = [name for chain in followed.chains for name in chain]
+        quoted = [*self._quoted(), *names, *followed.first, *(c.text for c in self.constraints)]
+        reading, usage = await self._asked(VERIFY, ask, partial(read_verdict, quoted=quoted))
+        del self.left[place]
+        found = settle(reading.value.get("answer", ()), followed)
+        why_not = _why_not(reading, found, followed)
+        self.has_answer = self.has_answer or bool(found.answers)
+        is_unread = reading.form == "unreadable"
+        is_over = not why_not or not self.left or not self.options.introspection
+        read = {
+            **reading.plain,
+            **plain_path(followed.candidate),
+            **found.plain,
+            "suffices": not why_not,
+            "told": why_not,
+        }
+        after = END if is_over or is_unread else self._next_choice
+        self._keep(VERIFY, after, read, reading, usage)
+        self.tried.append(Tried(followed.candidate, why_not))
+        return None if is_unread else is_over
+
+    def _scene(self, chosen: int) -> PoolScene:
+        """What a simulating player goes by; ``chosen`` (from 1) of those left."""
+        left = tuple([(candidate, self.reached[candidate]) for candidate in self.left])
+        return PoolScene(self.question, left, len(self.tried), chosen)
+
+    def _quoted(self) -> list[str]:
+        relations = {relation for candidate in self.reached for relation in candidate.path}
+        return [self.question.question, *self.question.topics, *sorted(relations)]
+
+    async def _asked(
+        self, state: str, ask: Callable[..., Request], read: Callable[[str], Reading]
+    ) -> tuple[Reading, Mapping[str, Usage]]:
+        """A reply as it was read, after as many revisions as it takes or as there may be."""
+        refused = ""
+        for left in range(self.options.revisions, -1, -1):
+            request = replace(ask(refused=refused), reads=partial(_readable, read))
+            reply = await self.client.ask(request)
+            reading = replace(read(reply.text), text=reply.text)
+            if refused:
+                reading = replace(reading, revises=state)
+            usage = {GENERATOR: reply.usage}
+            if reading.form != "unreadable" or not left:
+                break
+            self._keep(state, state, reading.plain, reading, usage)
+            refused = reply.text[:SHOWN]
+        return reading, usage
+
+    def _keep(
+        self,
+        state: str,
+        after: str,
+        read: Mapping[str, Any],
+        reading: Reading | None = None,
+        usage: Mapping[str, Usage] | None = None,
+    ) -> None:
+        """An attempt; its number is that of the path, from 1."""
+        text, accepted = (reading.text, reading.is_strict) if reading else ("", True)
+        self.attempts.append(
+            Attempt(
+                len(self.tried) + 1,
+                text,
+                None,
+                accepted,
+                usage or {},
+                state=state,
+                read=read,
+                next_state=after,
+            )
+        )
+
+
+def _why_not(reading: Reading, found: Settled, followed: Instantiated) -> str:
+    """Why a path does not do, as the next choice is told; empty where it does."""
+    if reading.form == "unreadable":
+        return "It could not be verified."
+    if not reading.value["sufficient"]:
+        return str(reading.value.get("reason") or "It does not suffice.")
+    if not found.answers:
+        return "Nothing that was named as an answer is among what it leads to."
+    fails = all(map(followed.failing, followed.ends))
+    return "All that it leads to fails a condition, by the graph." if fails else ""
+
+
+def _readable(read: Callable[[str], Reading], text: str) -> object:
+    found = read(text)
+    if found.form == "unreadable":
+        raise ValueError(found.why)
+    return found

@@ -270,12 +270,12 @@ def facts_in(passages: Sequence[Passage]) -> FieldReader:
         last = len(passages[page - 1].sentences) - 1
         return [page, _number(value[1], salvaging, 0, last, "sentence")]
 
-    return _several(pair)
+    return several(pair)
 
 
 def sentences(value: Any, salvaging: bool) -> list[int]:
     """Sentence numbers, from 0, of a passage that is named beside them."""
-    return _several(lambda one, loose: _number(one, loose, 0, 9_999, "sentence"))(value, salvaging)
+    return several(lambda one, loose: _number(one, loose, 0, 9_999, "sentence"))(value, salvaging)
 
 
 def triple(value: Any, salvaging: bool) -> list[str]:
@@ -289,15 +289,15 @@ def triple(value: Any, salvaging: bool) -> list[str]:
 
 def triples(value: Any, salvaging: bool) -> list[list[str]]:
     """Several of them."""
-    return _several(triple)(value, salvaging)
+    return several(triple)(value, salvaging)
 
 
-def _several(reads: FieldReader) -> Callable[[Any, bool], list[Any]]:
+def several(reads: FieldReader, most: int = MOST) -> Callable[[Any, bool], list[Any]]:
     """The reader of a list, each once; what is salvaged leaves out what is none."""
 
-    def several(value: Any, salvaging: bool) -> list[Any]:
-        if not isinstance(value, list) or len(value) > MOST:
-            raise ValueError(f"it is no list of {MOST} at most")
+    def read_all(value: Any, salvaging: bool) -> list[Any]:
+        if not isinstance(value, list) or len(value) > most:
+            raise ValueError(f"it is no list of {most} at most")
         found: list[Any] = []
         for one in value:
             try:
@@ -310,4 +310,4 @@ def _several(reads: FieldReader) -> Callable[[Any, bool], list[Any]]:
                 found.append(said)
         return found
 
-    return several
+    return read_all

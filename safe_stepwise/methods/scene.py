@@ -6,7 +6,15 @@ Whoever asks fills it in; engines hand it on unopened.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from safe_stepwise.records import Feedback, Question, Step, Triple, identity
+from safe_stepwise.records import (
+    Candidate,
+    Feedback,
+    KGQuestion,
+    Question,
+    Step,
+    Triple,
+    identity,
+)
 
 JUDGE = "judge"
 """The role of one who judges answers, for those who ask it and those who play it."""
@@ -106,3 +114,20 @@ class AskedScene:
     def key(self) -> list[Any]:
         """The question, which few messages tell whole, what was found, and whose reply is meant."""
         return [identity(self.question), [asdict(one) for one in self.found], self.mends]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolScene:
+    """A question over a graph, the paths that are left of its pool with what each leads to, and
+    how many were tried; ``chosen`` (from 1) is the one that was followed.
+    """
+
+    question: KGQuestion
+    pool: tuple[tuple[Candidate, tuple[str, ...]], ...]
+    tried: int = 0
+    chosen: int = 0
+
+    @property
+    def key(self) -> list[Any]:
+        """All of it: messages show few of the entities, and no annotation."""
+        return [identity(self)]

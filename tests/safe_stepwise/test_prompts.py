@@ -123,6 +123,9 @@ LIMITS = {
     "judge_path": 512,
     "reason_path": 1024,
     "propose": 128,
+    "constraints": 768,
+    "select_path": 512,
+    "verify_path": 2048,
 }
 
 

@@ -1,0 +1,1 @@
+"""Answers over a knowledge graph: paths proposed, followed, thought over, scored by four rules."""

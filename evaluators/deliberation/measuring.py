@@ -1,0 +1,186 @@
+"""What a run is worth: scores by every rule and by hop, its proposals, calls and tokens.
+
+All shares are 0 to 1, over all questions: one that failed, or has no answer, counts as wrong.
+The 95% intervals are percentiles of a bootstrap over questions; contenders are compared question by
+question, by a test of sign flips, the p-values adjusted for their number (Holm).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluators.comparison.significance import (
+    Matrix,
+    bootstrap_means,
+    column_means,
+    flip_test,
+    flipped_means,
+    holm,
+    interval,
+    mcnemar,
+)
+from evaluators.deliberation.answering import PROPOSE, answers_of
+from evaluators.deliberation.asked import Asked
+from evaluators.deliberation.proposing import NOWHERE, PROPOSER, UNREADABLE
+from evaluators.deliberation.scorers import OURS, SCORERS, Score
+from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
+
+RESAMPLES = 2_000
+METRICS = ("hit", "hits_at_1", "f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question with what came of it; ``scores`` by rule."""
+
+    asked: Asked
+    trajectory: Trajectory
+    answers: tuple[str, ...]
+    scores: Mapping[str, Score]
+
+    @property
+    def proposals(self) -> list[Attempt]:
+        """The attempts that propose."""
+        return [a for a in self.trajectory.attempts if a.state == PROPOSE]
+
+
+def scored(asked: Asked, trajectory: Trajectory) -> Answered:
+    """A question's answers, scored by every rule; a failed one gets 0, whatever the rule."""
+    answers, gold = answers_of(trajectory), asked.question.answers
+    scores = {name: rule(answers, gold) for name, rule in SCORERS.items()}
+    if trajectory.stop_reason == FAILED:
+        nothing = {n: Score(0.0, 0.0, None if s.f1 is None else 0.0) for n, s in scores.items()}
+        return Answered(asked, trajectory, (), nothing)
+    return Answered(asked, trajectory, answers, scores)
+
+
+def measured(found: Sequence[Answered], seed: int) -> dict[str, Any]:
+    """All measures of a run, the same of each number of hops under ``by_hop``."""
+    hops = sorted({one.asked.question.hops for one in found} - {0})
+    by_hop = {str(n): [a for a in found if a.asked.question.hops == n] for n in hops}
+    return {
+        **_measures(found, seed),
+        "by_hop": {name: _measures(of, seed) for name, of in by_hop.items()},
+    }
+
+
+def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
+    ours = _matrix(found)
+    resampled = bootstrap_means(ours, np.random.default_rng(seed), RESAMPLES)
+    means = dict(zip(METRICS, map(float, column_means(ours)), strict=True))
+    spans = zip(METRICS, means.values(), resampled.T, strict=True)
+    stops: dict[str, int] = {}
+    for one in found:
+        stops[one.trajectory.stop_reason] = stops.get(one.trajectory.stop_reason, 0) + 1
+    return {
+        "questions": len(found),
+        **means,
+        "intervals": {name: list(interval(mean, drawn)) for name, mean, drawn in spans},
+        "scorers": {name: _means([one.scores[name] for one in found]) for name in SCORERS},
+        "failed": stops.get(FAILED, 0),
+        "unanswered": sum(not one.answers for one in found),
+        "stop_reasons": dict(sorted(stops.items())),
+        "paths": _proposals(found),
+        "cost": _cost(found),
+    }
+
+
+def _matrix(found: Sequence[Answered]) -> Matrix:
+    scores = [asdict(one.scores[OURS]) for one in found]
+    return np.array([[score[name] for name in METRICS] for score in scores], dtype=np.float64)
+
+
+def _means(scores: Sequence[Score]) -> dict[str, float | None]:
+    told: dict[str, float | None] = {}
+    for name in METRICS:
+        values = [getattr(score, name) for score in scores]
+        told[name] = None if None in values else float(np.mean(values))
+    return told
+
+
+def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
+    """Of all proposals, and of each topic's first: what can be executed, what is gold.
+
+    Unreadable replies and topics that no path leads from are in every denominator. ``gold`` is of
+    topics whose gold paths are known alone.
+    """
+    every = [(one, a) for one in found for a in one.proposals]
+    first = [(one, a) for one in found for a in _first(one.proposals)]
+    topics = sum(len(one.asked.question.topics) for one in found)
+    said = [a.read["said"] for _, a in every]
+    distinct = {(n, a.read["topic"], *a.read["path"]) for n, one in enumerate(found)
+                for a in one.proposals if a.accepted}  # fmt: skip
+    return {
+        "proposals": len(every),
+        "topics": topics,
+        "executable": _share([a.accepted for _, a in every]),
+        "gold": _share([g for one, a in every if (g := _is_gold(one, a)) is not None]),
+        "first_executable": _share([a.accepted for _, a in first]),
+        "first_gold": _share([g for one, a in first if (g := _is_gold(one, a)) is not None]),
+        "unreadable": said.count(UNREADABLE),
+        "nowhere": said.count(NOWHERE),
+        "candidates_per_topic": len(distinct) / topics if topics else 0.0,
+    }
+
+
+def _first(proposals: Sequence[Attempt]) -> list[Attempt]:
+    return [*{a.read["topic"]: a for a in reversed(proposals)}.values()][::-1]
+
+
+def _is_gold(one: Answered, proposal: Attempt) -> bool | None:
+    gold = one.asked.gold.get(proposal.read["topic"])
+    return None if gold is None else tuple(proposal.read["path"]) in gold
+
+
+def _share(values: Sequence[bool]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _cost(found: Sequence[Answered]) -> dict[str, Any]:
+    """Calls and tokens a question by role; ``without_proposer`` is what the paper's Table 5 has."""
+    calls: dict[str, list[Usage]] = {}
+    for one in found:
+        for attempt in one.trajectory.attempts:
+            for role, usage in attempt.usage.items():
+                calls.setdefault(role, []).append(usage)
+    thinking = [usage for role, used in calls.items() if role != PROPOSER for usage in used]
+    return {
+        "by_role": {role: _per_question(used, len(found)) for role, used in sorted(calls.items())},
+        "without_proposer": _per_question(thinking, len(found)),
+    }
+
+
+def _per_question(used: Sequence[Usage], questions: int) -> dict[str, float]:
+    prompt, said = sum(u.prompt for u in used), sum(u.completion for u in used)
+    sums = {
+        "calls": len(used),
+        "prompt_tokens": prompt,
+        "cached_tokens": sum(u.cached for u in used),
+        "completion_tokens": said,
+        "tokens": prompt + said,
+    }
+    return {name: value / questions for name, value in sums.items()}
+
+
+def differences(
+    runs: Mapping[str, Sequence[Answered]], seed: int, resamples: int = RESAMPLES
+) -> list[dict[str, Any]]:
+    """The first run against each other one: differences of means, other less first."""
+    (first, ours), *others = runs.items()
+    told = []
+    for name, theirs in others:
+        apart = _matrix(theirs) - _matrix(ours)
+        rng = np.random.default_rng(seed)
+        drawn, flipped = bootstrap_means(apart, rng, resamples), flipped_means(apart, rng, resamples)
+        values = map(float, column_means(apart))
+        top = apart[:, METRICS.index("hits_at_1")]
+        for metric, value, means, flips in zip(METRICS, values, drawn.T, flipped.T, strict=True):
+            row = {"first": first, "second": name, "metric": metric, "difference": value}
+            row |= {"interval": list(interval(value, means)), "p": flip_test(value, flips)}
+            if metric == "hits_at_1":
+                row["mcnemar_p"] = mcnemar(int((top > 0).sum()), int((top < 0).sum()))
+            told.append(row)
+    adjusted = holm([row["p"] for row in told])
+    return [{**row, "p_holm": p} for row, p in zip(told, adjusted, strict=True)]

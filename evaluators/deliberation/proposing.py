@@ -1,0 +1,194 @@
+"""Who proposes relation paths: those that ask nobody, and an engine with an adapter.
+
+- ``oracle``: the gold paths.
+- ``majority``: the most frequent paths of the labelled questions of as many hops.
+- ``nearest``: the paths of the labelled questions whose words around the topic are nearest (the
+  cosine of TF-IDF weights of words; of those as near the more frequent one).
+
+The last two leave the question itself out of what they learn from. An engine is asked for each
+topic entity once greedily, and then for further paths drawn at a seed each.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Protocol
+
+from evaluators.deliberation.asked import Asked
+from evaluators.deliberation.labelled import Example
+from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.counting import Counted
+from safe_stepwise.methods.deliberation import Knowledge
+from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path
+from safe_stepwise.records import RelationPath, Usage, identity
+
+PROPOSER = "proposer"
+"""The role whose calls Table 5 of the paper leaves out."""
+BASELINES = ("oracle", "majority", "nearest")
+PATH, UNREADABLE, NOWHERE = "path", "unreadable", "nowhere"
+"""What came of a proposal: a path, a reply without one, or a topic that no path leads from."""
+TEMPERATURE = 1.0
+"""Of the paths that are drawn: as likely as the model holds them to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One path that was proposed from a topic entity, or why there is none."""
+
+    topic: str
+    said: str
+    path: RelationPath = ()
+    text: str = ""
+    reason: str = ""
+    usage: Usage | None = None
+
+
+class Proposer(Protocol):
+    """Who names paths for a question."""
+
+    name: str
+    identity: Any
+    """A JSON value with all that can change what it proposes."""
+    client: Client | None
+
+    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+        """The proposals, topic by topic, the best first; ``EngineError`` if a request failed."""
+
+
+Ranking = Callable[[Asked, str], Iterable[RelationPath]]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Who asks nobody."""
+
+    name: str
+    identity: Any
+    rank: Ranking
+    """From a question and its topic entity to paths, the best first."""
+    most: int | None
+    client: Client | None = None
+
+    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+        """See `Proposer`."""
+        del knowledge
+        return [
+            Proposal(topic, PATH, path)
+            for topic in asked.question.topics
+            for path in islice(dict.fromkeys(self.rank(asked, topic)), self.most)
+        ]
+
+
+def oracle() -> Baseline:
+    """Who knows the gold paths, however many."""
+    return Baseline("oracle", ["oracle"], lambda asked, topic: asked.gold.get(topic, ()), None)
+
+
+def majority(examples: Sequence[Example], most: int) -> Baseline:
+    """Who names what is asked most often, of questions of as many hops."""
+    counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
+    for example in examples:
+        counts[example.hops].update(example.paths)
+    own = {example.question: example for example in examples}
+
+    def rank(asked: Asked, topic: str) -> list[RelationPath]:
+        del topic
+        return _frequent(counts[asked.question.hops], own.get(asked.question.question))
+
+    return Baseline("majority", ["majority", _digest(examples), most], rank, most)
+
+
+def nearest(examples: Sequence[Example], most: int) -> Baseline:
+    """Who names the paths of the questions whose masked words are nearest."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    counts: dict[str, Counter[RelationPath]] = defaultdict(Counter)
+    sizes = Counter(example.template for example in examples)
+    for example in examples:
+        counts[example.template].update(example.paths)
+    own = {example.question: example for example in examples}
+    templates = sorted(counts)
+    words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
+    known = words.fit_transform(templates)
+    orders: dict[str, list[str]] = {}
+
+    def order(template: str) -> list[str]:
+        if template not in orders:
+            near = (known @ words.transform([template]).T).toarray().ravel().round(9)
+            by = sorted(range(len(templates)), key=lambda n: (-near[n], -sizes[templates[n]], n))
+            orders[template] = [templates[n] for n in by]
+        return orders[template]
+
+    def rank(asked: Asked, topic: str) -> Iterator[RelationPath]:
+        del topic
+        same = own.get(asked.question.question)
+        for template in order(asked.template):
+            mine = same if same is not None and same.template == template else None
+            yield from _frequent(counts[template], mine)
+
+    return Baseline("nearest", ["nearest", _digest(examples), most], rank, most)
+
+
+def _frequent(counts: Counter[RelationPath], own: Example | None) -> list[RelationPath]:
+    """Paths by frequency, then by name; ``own`` is left out of the count."""
+    left = counts - Counter(own.paths) if own is not None else counts
+    return sorted(left, key=lambda path: (-left[path], path))
+
+
+def _digest(examples: Sequence[Example]) -> str:
+    return identity(examples)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A model, with its adapter most often; ``constrained`` to the paths that the graph has."""
+
+    name: str
+    client: Client
+    candidates: int
+    constrained: bool
+    seed: int
+    identity: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        how = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
+        allowed = self.client.allowance.plain
+        object.__setattr__(self, "identity", [dict(self.client.engine.identity), allowed, *how])
+
+    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+        """See `Proposer`."""
+        simulated = self.client.engine.simulated
+        client: Client = Counted(self.client) if simulated else self.client
+        found = []
+        for topic in asked.question.topics:
+            paths = knowledge.executable(topic)
+            if not paths:
+                found.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
+                continue
+            requests = self._requests(asked.question.question, topic, paths)
+            found += await asyncio.gather(*(_proposal(client, topic, one) for one in requests))
+        return found
+
+    def _requests(self, question: str, topic: str, paths: Sequence[RelationPath]) -> list[Request]:
+        greedy = propose_request(question, topic, paths if self.constrained else None)
+        drawn = replace(greedy.sampling, temperature=TEMPERATURE)
+        seeds = range(self.seed + 1, self.seed + self.candidates)
+        return [greedy, *(replace(greedy, sampling=replace(drawn, seed=seed)) for seed in seeds)]
+
+
+async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
+    reply = await client.ask(request)
+    try:
+        path, said, reason = read_path(reply.text), PATH, ""
+    except ValueError as error:
+        path, said, reason = (), UNREADABLE, str(error)
+    return Proposal(topic, said, path, reply.text, reason, reply.usage)
+
+
+def plain(proposal: Proposal) -> Mapping[str, Any]:
+    """What a trajectory keeps of a proposal beside its text and tokens."""
+    told = {"topic": proposal.topic, "said": proposal.said, "path": list(proposal.path)}
+    return {**told, **({"reason": proposal.reason} if proposal.reason else {})}

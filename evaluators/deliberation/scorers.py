@@ -1,0 +1,137 @@
+"""Hit, Hits@1 and F1 of a ranked list of answers, by four papers' rules, which differ.
+
+Each rule was read off the code that its authors published and is written anew. ``predicted`` are
+the answers, the best first; ``gold`` those that are right.
+
+- ``dp`` (Deliberation on Priors, ``utils/statics_caculate.py``): names are equal but for case. An
+  answer that is given twice counts twice for precision. Without gold answers all is 1.
+- ``rog`` (Reasoning on Graphs, ``qa_prediction/evaluate_results.py``): a gold answer is found if
+  it stands, normalised, anywhere in the text of all answers; precision is the number of gold
+  answers found by that of answers, and can exceed 1.
+- ``gcr`` (Graph-constrained Reasoning, ``utils/qa_utils.py``): as ``rog``, but precision is the
+  share of answers that hold a gold one; blank answers do not count.
+- ``tog`` (Think on Graph, ``eval/utils.py``): answer and gold, without blanks and case, are equal
+  or one stands in the other. It has no F1.
+
+Hits@1 of ``rog``, ``gcr`` and ``tog`` is their hit of the first answer alone, as ``--top_k 1`` of
+RoG's script has it; what their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes).
+Where their code fails (nothing is gold) or calls an empty reply right (ToG's, as nothing stands in
+everything), the score is 0.
+"""
+
+import re
+import string
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one question's answers are worth, 0 to 1; F1 is None by a rule that has none."""
+
+    hit: float
+    hits_at_1: float
+    f1: float | None
+
+
+Scorer = Callable[[Sequence[str], Collection[str]], Score]
+
+
+def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
+    """See the module.
+
+    >>> dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
+    Score(hit=1.0, hits_at_1=0.0, f1=0.8)
+    """
+    said, right = [name.lower() for name in predicted], [name.lower() for name in gold]
+    if not right:
+        return Score(1.0, 1.0, 1.0)
+    found = [name in right for name in said]
+    precision = sum(found) / len(found) if found else 0.0
+    recall = sum(name in said for name in right) / len(right)
+    return Score(float(any(found)), float(any(found[:1])), _f1(precision, recall))
+
+
+def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+    """See the module. Answers that were given more often go first; each counts once.
+
+    >>> rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
+    Score(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
+    """
+    said = _by_frequency(predicted)
+    found = _found_in(said, gold)
+    f1 = _f1(found / len(said), found / len(gold)) if said and gold else 0.0
+    return Score(float(found > 0), float(_found_in(said[:1], gold) > 0), f1)
+
+
+def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
+    """See the module.
+
+    >>> gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
+    Score(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
+    """
+    said, right = _by_frequency([name for name in predicted if name.strip()]), set(gold)
+    found = _found_in(said, right)
+    precise = sum(_found_in([name], right) > 0 for name in said)
+    f1 = _f1(precise / len(said), found / len(right)) if said and right else 0.0
+    return Score(float(found > 0), float(_found_in(said[:1], right) > 0), f1)
+
+
+def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+    """See the module. The reply that the rule looks at is all answers in a row.
+
+    >>> tog(["the Ana Brell", "Oru"], ["Ana Brell"]), tog(["Ana"], ["Ana Brell"]).hits_at_1
+    (Score(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
+    """
+    whole, first = ", ".join(predicted), next(iter(predicted), "")
+    return Score(float(_is_in_either(whole, gold)), float(_is_in_either(first, gold)), None)
+
+
+SCORERS: Mapping[str, Scorer] = {"dp": dp, "rog": rog, "gcr": gcr, "tog": tog}
+TITLES: Mapping[str, str] = {
+    "dp": "Deliberation on Priors",
+    "rog": "Reasoning on Graphs",
+    "gcr": "Graph-constrained Reasoning",
+    "tog": "Think on Graph",
+}
+OURS = "dp"
+"""The rule of the figures that stand for a run."""
+
+
+def normalized(text: str) -> str:
+    """RoG's and GCR's: lower case, no punctuation, no articles, single blanks.
+
+    >>> normalized("The  Man's a Fool!")
+    'mans fool'
+    """
+    bare = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+def _by_frequency(names: Sequence[str]) -> list[str]:
+    times: dict[str, int] = {}
+    for name in names:
+        times[name] = times.get(name, 0) + 1
+    return sorted(times, key=lambda name: -times[name])
+
+
+def _found_in(said: Sequence[str], gold: Collection[str]) -> int:
+    """How many gold answers stand in the text of all answers; one of articles alone always does."""
+    text = normalized(" ".join(said))
+    return sum(normalized(name) in text for name in gold) if said else 0
+
+
+def _is_in_either(reply: str, gold: Collection[str]) -> bool:
+    said = _bare(reply)
+    return bool(said) and any(said in name or name in said for name in map(_bare, gold))
+
+
+def _bare(text: str) -> str:
+    return text.strip().replace(" ", "").lower()
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -1,0 +1,250 @@
+"""What a graph can decide of a question's constraints (Deliberation on Priors, Table 1).
+
+Three-valued throughout: an entity meets a constraint, fails it, or is left out, since the graph
+does not know. A fact that is not there is no proof that it is false, unless the graph has the same
+sort of fact for the entity: a film of another year than asked for fails, one without a year does
+not.
+
+- *type*: the entity is, or is not, among what the relation leads to anywhere. Without a relation
+  of the graph nothing is known.
+- *multi_entity*: by the relation where it is one of the graph's, in either direction; else several
+  topics by intersection: who is reached by a candidate path of the other topic, too, meets it, and
+  the others fail it, if anybody does.
+- *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any
+  relation, if all that give a date agree; else its name, if it is a date. Where it has none, the
+  last one before it on the chain that has some is asked.
+- *ordinal*: first and last by date, most and least by number, or by how many there are where the
+  relation leads to no numbers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeVar
+
+from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
+from safe_stepwise.language.text import as_date
+from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind
+
+Day = tuple[int, int, int]
+"""Year, month, day; what is not said is 0."""
+Value = tuple[float, ...]
+"""What is put in order."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path that was followed: where it leads, how, and what candidates of the constraint's
+    entity lead to (``others``).
+    """
+
+    graph: GraphStore
+    candidate: Candidate
+    ends: tuple[str, ...]
+    chains: tuple[tuple[str, ...], ...]
+    others: frozenset[str] = frozenset()
+
+    def known(self, relation: str) -> str:
+        """The relation if the graph has it, else nothing."""
+        return relation if relation in self.graph.relations else ""
+
+    def told(self, name: str, relation: str) -> list[str]:
+        """What a relation leads to from an entity."""
+        node = self.graph.node(name)
+        return [] if node is None else self.graph.names(self.graph.follow([node], relation))
+
+
+def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
+    """Whether each entity that a path leads to meets a constraint; without the undecided.
+
+    >>> from safe_stepwise.graphs.store import MemoryGraph
+    >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
+    >>> path = Candidate("Ana", ("~by",))
+    >>> place = Place(graph, path, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
+    >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), place)
+    {'Vel': False}
+    """
+    found = _RULES[constraint.kind](constraint, place)
+    return {end: found[end] for end in place.ends if end in found}
+
+
+# ---------------------------------------------------------------- type and other entities
+
+
+def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
+    relation = place.known(constraint.relation)
+    if not relation:
+        return {}
+    return {end: bool(place.told(end, inverse(relation))) for end in place.ends}
+
+
+def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
+    other, graph = _node(place, constraint.entity), place.graph
+    if other is None or constraint.entity == place.candidate.topic:
+        return {}
+    relation = place.known(constraint.relation)
+    for towards in (relation, inverse(relation)) if relation else ():
+        if has_some := [end for end in place.ends if place.told(end, towards)]:
+            linked = set(graph.names(graph.follow([other], inverse(towards))))
+            return {end: end in linked for end in has_some}
+    met = place.others & {*place.ends}
+    return {end: end in met for end in place.ends} if met else {}
+
+
+def _node(place: Place, name: str) -> int | None:
+    """The number of an entity, if it is named and there."""
+    return place.graph.node(name) if name else None
+
+
+# ---------------------------------------------------------------- time
+
+
+def _explicit(constraint: Constraint, place: Place) -> dict[str, bool]:
+    day = _day(constraint.time)
+    return _timed(constraint, place, {day}) if day else {}
+
+
+def _implicit(constraint: Constraint, place: Place) -> dict[str, bool]:
+    if _node(place, constraint.entity) is None:
+        return {}
+    by = _days_by(place, constraint.entity, place.known(constraint.relation))
+    meant = set().union(*by.values()) if len(by) == 1 else set()
+    return _timed(constraint, place, meant)
+
+
+def _timed(constraint: Constraint, place: Place, meant: set[Day]) -> dict[str, bool]:
+    """Compare dates with those that are meant; several of them are a time from first to last."""
+    compare = _COMPARED.get(constraint.comparison or "in")
+    if not meant or compare is None:
+        return {}
+    relation = place.known(constraint.relation)
+
+    def verdict(name: str) -> bool | None:
+        by = _days_by(place, name, relation)
+        said = {any(compare(day, meant) for day in days) for days in by.values()}
+        return said.pop() if len(said) == 1 else None
+
+    return _by_chains(place, verdict)
+
+
+def _by_chains(place: Place, verdict: Callable[[str], bool | None]) -> dict[str, bool]:
+    """An entity meets what one of its chains meets, and fails what all of them fail."""
+    said = {end: {*told} for end, told in _speaking(place, verdict)}
+    met = {end: True for end, told in said.items() if True in told}
+    return met | {end: False for end, told in said.items() if told == {False}}
+
+
+def _speaking(place: Place, ask: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
+    """Each end with what its chains say: of each the last entity that can, the topic aside."""
+    known: dict[str, T | None] = {}
+    said: dict[str, list[T | None]] = {}
+    for chain in place.chains:
+        for name in chain[1:]:
+            if name not in known:
+                known[name] = ask(name)
+        told = (known[name] for name in chain[:0:-1] if known[name] is not None)
+        said.setdefault(chain[-1], []).append(next(told, None))
+    yield from said.items()
+
+
+def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
+    """The dates of an entity by the relations that give some; without any its name, if it is one.
+
+    Nothing is read backwards unless asked for: the director of "1984" has no date by that.
+    """
+    node = _node(place, name)
+    steps = {} if node is None else place.graph.steps([node])
+    asked = [relation] if relation else [one for one in steps if not one.startswith(BACKWARDS)]
+    told = {one: place.graph.names(steps.get(one, ())) for one in asked}
+    days = {one: {day for said in names if (day := _day(said))} for one, names in told.items()}
+    own = _day(name)
+    return {one: found for one, found in days.items() if found} or ({"": {own}} if own else {})
+
+
+def _day(text: str) -> Day | None:
+    date = as_date(text) if text else None
+    return (date.year, date.month, date.day) if date and date.year else None
+
+
+def _is_in(day: Day, meant: set[Day]) -> bool:
+    """As precise as the less precise of two says."""
+    one, other = min(meant), max(meant)
+    if one == other:
+        return all(a == b or not a or not b for a, b in zip(day, one, strict=True))
+    return one <= day <= other or _is_in(day, {one}) or _is_in(day, {other})
+
+
+def _is_before(day: Day, meant: set[Day]) -> bool:
+    return day < min(meant) and not _is_in(day, {min(meant)})
+
+
+def _is_after(day: Day, meant: set[Day]) -> bool:
+    return day > max(meant) and not _is_in(day, {max(meant)})
+
+
+_COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
+    "in": _is_in,
+    "before": _is_before,
+    "after": _is_after,
+}
+
+
+# ---------------------------------------------------------------- order
+
+
+def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
+    """The ends whose value is the extreme meet it; undecided while another's value is unknown.
+
+    What is beaten by a known value fails in any case, if there is a relation to go by.
+    """
+    if not constraint.comparison or constraint.comparison in _COMPARED:
+        return {}
+    extreme = min if constraint.comparison in ("first", "least") else max
+    relation = place.known(constraint.relation)
+    read = _day if constraint.comparison in ("first", "last") else _number
+    values = _values(place, relation, read, extreme)
+    if not values and relation and read is _number:
+        counts = {end: len(place.told(end, relation)) for end in place.ends}
+        values = {end: (float(count),) for end, count in counts.items() if count}
+    is_whole = len(values) == len(place.ends)
+    if not values or not (is_whole or relation):
+        return {}
+    best = extreme(values.values())
+    beaten = {end: False for end, value in values.items() if value != best}
+    return beaten | {end: True for end in values if end not in beaten and is_whole}
+
+
+def _values(
+    place: Place,
+    relation: str,
+    read: Callable[[str], Value | None],
+    extreme: Callable[[Iterable[Value]], Value],
+) -> dict[str, Value]:
+    """What the ends are put in order by: of each the extreme of what its chains say."""
+
+    def own(name: str) -> Value | None:
+        told = place.told(name, relation) if relation else [name]
+        found = [value for value in map(read, told) if value is not None]
+        return extreme(found) if found else None
+
+    said = {end: [v for v in told if v is not None] for end, told in _speaking(place, own)}
+    return {end: extreme(told) for end, told in said.items() if told}
+
+
+def _number(text: str) -> Value | None:
+    """A number that is the whole text, which the name of "12 Angry Men" is not."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return (value,) if isfinite(value) else None
+
+
+_RULES: Mapping[ConstraintKind, Callable[[Constraint, Place], dict[str, bool]]] = {
+    "type": _type,
+    "multi_entity": _entity,
+    "explicit_time": _explicit,
+    "implicit_time": _implicit,
+    "ordinal": _ordinal,
+}

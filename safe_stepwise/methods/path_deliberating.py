@@ -1,0 +1,292 @@
+"""What is asked about relation paths, and how replies are read: constraints, choice, verdict.
+
+Deliberation on Priors, section 3.3 and appendices B.2.2 to B.2.4. The graph disposes: an answer is
+an entity that the path leads to, letter by letter, or but for its case where that leaves no doubt.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import Request, Schema
+from safe_stepwise.methods.reading import LONGEST, Reading, flag, maybe_words, read, reason, several
+from safe_stepwise.methods.scene import PoolScene
+from safe_stepwise.records import (
+    COMPARISONS,
+    CONSTRAINT_KINDS,
+    Candidate,
+    Constraint,
+    KGQuestion,
+)
+
+CONSTRAINTS, SELECT, VERIFY = "constraints", "select", "verify"
+"""The states that ask; a prompt of that name each."""
+PROMPTS = tuple(f"deliberation/{name}" for name in (CONSTRAINTS, SELECT, VERIFY))
+MOST_CONSTRAINTS = 20
+MOST_RELATIONS = 100
+"""A graph with more of them near a question's paths is not told of."""
+MOST_ANSWERS = 2_000
+_NONE = {"", "none", "no path", "null"}
+_NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A path that was followed, and why it did not do."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instantiated:
+    """A path as it is shown: its first chains, and where it leads to.
+
+    ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
+    """
+
+    candidate: Candidate
+    chains: tuple[tuple[str, ...], ...]
+    more_chains: bool
+    ends: tuple[str, ...]
+    shown: int
+    verdicts: tuple[Mapping[str, bool], ...] = ()
+
+    def standing(self, name: str, is_met: bool) -> list[int]:
+        """The numbers of constraints, from 1, that an entity meets, or those that it fails."""
+        told = enumerate(self.verdicts, 1)
+        return [number for number, verdict in told if verdict.get(name) is is_met]
+
+    def failing(self, name: str) -> bool:
+        """Whether the graph says that a constraint is not met."""
+        return any(verdict.get(name) is False for verdict in self.verdicts)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The entities that are shown: what fails goes last."""
+        return tuple(sorted(self.ends, key=self.failing)[: self.shown])
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All that is told of it, a JSON value."""
+        return {
+            **plain_path(self.candidate),
+            "instances": [list(chain) for chain in self.chains],
+            "more_instances": self.more_chains,
+            "reached": len(self.ends),
+            "entities": [
+                {"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)}
+                for n in self.first
+            ],
+        }
+
+
+def plain_path(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as a JSON value."""
+    return {"topic": candidate.topic, "path": list(candidate.path)}
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def ask_constraints(
+    question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = ""
+) -> Request:
+    """The request for a question's constraints."""
+    shown = relations if len(relations) <= MOST_RELATIONS else ()
+    data = {"topics": question.topics, "relations": shown, "refused": refused}
+    return _request(CONSTRAINTS, scene, question=question.question, **data)
+
+
+def ask_choice(
+    question: KGQuestion,
+    pool: Sequence[Candidate],
+    tried: Sequence[Tried],
+    scene: PoolScene,
+    refused: str = "",
+) -> Request:
+    """The request for the number of the path to follow, 0 for none of them."""
+    told = [{**plain_path(one.candidate), "reason": one.reason} for one in tried]
+    shown = [plain_path(one) for one in pool]
+    data = {"tried": told, "pool": shown, "refused": refused}
+    request = _request(SELECT, scene, question=question.question, **data)
+    return _held_to(request, path={"enum": [*range(len(pool) + 1)]})
+
+
+def ask_verdict(
+    question: KGQuestion,
+    followed: Instantiated,
+    constraints: Sequence[Constraint],
+    scene: PoolScene,
+    refused: str = "",
+    *,
+    induced: bool = False,
+) -> Request:
+    """The request for the answers and whether they suffice; ``induced``: by conditions that the
+    model itself finds in the question.
+    """
+    told = zip(constraints, followed.verdicts, strict=True)
+    request = _request(
+        VERIFY,
+        scene,
+        question=question.question,
+        **plain_path(followed.candidate),
+        chains=followed.chains,
+        more_chains=followed.more_chains,
+        constraints=[{"text": c.text, "is_decided": bool(decided)} for c, decided in told],
+        induced=induced,
+        reached=len(followed.ends),
+        ends=followed.plain["entities"],
+        refused=refused,
+    )
+    return _held_to(request, answer={"type": "array", "items": {"enum": list(followed.first)}})
+
+
+def _request(name: str, scene: PoolScene, **data: Any) -> Request:
+    prompt = prompts.load(f"deliberation/{name}")
+    asked = prompt.messages(**data)
+    return Request(asked, prompt.sampling, prompt.schema, prompt.role, scene)
+
+
+def _held_to(request: Request, **fields: Any) -> Request:
+    """The request, some fields of its schema being those that there can be."""
+    assert request.schema is not None
+    schema = json.loads(request.schema.text)
+    schema["properties"] |= fields
+    return replace(request, schema=Schema.of(request.schema.name, schema))
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def read_constraints(text: str, question: KGQuestion) -> Reading:
+    """The constraints that a reply lists; of one that is salvaged those that are some.
+
+    >>> asked = KGQuestion("q", "metaqa", "test", "who wrote [It]", ("It",), frozenset(("Ana",)))
+    >>> said = '{"constraints": [{"kind": "type", "text": "It is a person."}, {"kind": "mood"}]}'
+    >>> [one.text for one in constraints_in(read_constraints(said, asked).value)]
+    ['It is a person.']
+    """
+    return read(text, {"constraints": several(_constraint, MOST_CONSTRAINTS)}, [question.question])
+
+
+def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
+    """The constraints of a reading's value."""
+    return tuple([Constraint(**one) for one in value.get("constraints", ())])
+
+
+def _constraint(value: Any, salvaging: bool) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.get("kind") not in CONSTRAINT_KINDS:
+        raise ValueError("it is of none of the kinds")
+    said = maybe_words(value.get("text"), salvaging)
+    if not said:
+        raise ValueError("it says no condition")
+    compared = value.get("comparison") or ""
+    if compared not in ("", *COMPARISONS) and not salvaging:
+        raise ValueError("there is no such comparison")
+    names = {key: _name(value.get(key) or "", salvaging) for key in ("relation", "entity", "time")}
+    names["comparison"] = compared if compared in COMPARISONS else ""
+    return {"kind": value["kind"], "text": said, **names}
+
+
+def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> Reading:
+    """The number of the path that a reply chooses, from 1; 0 for none.
+
+    >>> read_choice('{"reason": "It asks who.", "path": 1}', [Candidate("It", ("by",))], ()).value
+    {'path': 1, 'reason': 'It asks who.'}
+    """
+
+    def number(value: Any, salvaging: bool) -> int:
+        if salvaging and (value is None or isinstance(value, str)):
+            said = (value or "").strip().lower()
+            match = _NUMBERED.fullmatch(said)
+            value = 0 if said in _NONE else int(match[1]) if match else value
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError("it is no path's number")
+        if not 0 <= value <= len(pool):
+            raise ValueError(f"there is no path of that number, only 1 to {len(pool)}")
+        return value
+
+    return read(text, {"path": number, "reason": reason}, quoted)
+
+
+def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
+    """The ``answer``, whether it is ``sufficient``, and the ``reason`` that a reply gives.
+
+    >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
+    {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
+    """
+    found = read(text, {"answer": _names, "sufficient": flag, "reason": reason}, quoted)
+    if found.value and "sufficient" not in found.value:
+        return Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)
+    return found
+
+
+def _names(value: Any, salvaging: bool) -> list[str]:
+    if salvaging and isinstance(value, str | int):
+        value = [value]
+    found: list[str] = several(_name, MOST_ANSWERS)(value, salvaging)
+    return [name for name in found if name]
+
+
+def _name(value: Any, salvaging: bool) -> str:
+    """A name as it stands: the graph's may have any blanks and any case."""
+    if salvaging and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or len(value) > LONGEST:
+        raise ValueError("it is no name")
+    value.encode("utf-8")  # half of a surrogate pair is a ValueError
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What becomes of the answers that a reply names.
+
+    ``answers`` count; ``respelled`` are those meant by another case; ``unreached`` the path does
+    not lead to; ``failing`` are said by the graph to fail a constraint.
+    """
+
+    answers: tuple[str, ...]
+    respelled: Mapping[str, str]
+    unreached: tuple[str, ...]
+    failing: tuple[str, ...]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What is kept of it; what is empty is left out."""
+        told = {"respelled": dict(self.respelled), "unreached": list(self.unreached)}
+        told["failing"] = list(self.failing)
+        return {"answers": list(self.answers), **{k: v for k, v in told.items() if v}}
+
+
+def settle(named: Sequence[str], followed: Instantiated) -> Settled:
+    """Hold the answers that a reply names to what the path leads to and what the graph decided.
+
+    Where the graph says that all it leads to fails, it rules out no answer: the path is at fault.
+
+    >>> path = Instantiated(Candidate("It", ("by",)), (), False, ("Ana", "Edo"), 2)
+    >>> settle(["ana", "Pell"], path)
+    Settled(answers=('Ana',), respelled={'ana': 'Ana'}, unreached=('Pell',), failing=())
+    """
+    folded: dict[str, list[str]] = {}
+    for end in followed.ends:
+        folded.setdefault(end.casefold(), []).append(end)
+    ends, all_fail = set(followed.ends), all(map(followed.failing, followed.ends))
+    answers, unreached, failing = dict[str, None](), list[str](), list[str]()
+    respelled: dict[str, str] = {}
+    for name in named:
+        meant = [name] if name in ends else folded.get(name.casefold(), [])
+        if len(meant) != 1:
+            unreached.append(name)
+            continue
+        if meant[0] != name:
+            respelled[name] = meant[0]
+        if followed.failing(meant[0]) and not all_fail:
+            failing.append(meant[0])
+        else:
+            answers[meant[0]] = None
+    return Settled(tuple(answers), respelled, tuple(unreached), tuple(failing))
