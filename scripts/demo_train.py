@@ -21,7 +21,7 @@ from scripts.evaluate_verifier import evaluated
 from scripts.training_options import summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
-from trainers.config import VerifierRecipe, read_recipe
+from trainers.config import Recipe, VerifierRecipe, read_recipe
 from trainers.data import kind_of
 from trainers.lora import merge
 from trainers.record import RECORD
@@ -76,14 +76,14 @@ def main(arguments: Sequence[str]) -> None:
     print("\n" + "\n".join(margins(found)))
 
 
-def forget_stale(recipe: VerifierRecipe) -> None:
+def forget_stale(recipe: Recipe) -> None:
     """Remove an adapter of other rows or another recipe, which `--resume` would take for done."""
     file = recipe.output / RECORD
     if not file.is_file():
         return
     made = read_json(file)
     rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
-    places = ("base_model", "dataset", "output")
+    places = ("base_model", "dataset", "output", "start")
     same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
     if not same or made["dataset"]["sha256"] != fingerprint(rows):
         shutil.rmtree(recipe.output)

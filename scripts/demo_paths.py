@@ -1,0 +1,78 @@
+"""Train a tiny model to propose relation paths, and measure it beside what asks no training.
+
+make demo-paths    (or, where torch, trl, peft and bitsandbytes are installed:
+                    python -m scripts.demo_paths)
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from builders.paths.kg_build import build
+from builders.paths.kg_collect import PathsBuild
+from builders.paths.relation_summary import summary
+from builders.synthetic.films import Films, write_films
+from cards.paths import files
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import paths_set
+from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn
+from scripts.demo_train import forget_stale
+from scripts.training_options import summary as told
+from trainers.config import PathRecipe, read_recipe
+from trainers.run import train
+
+ROOT = Path(__file__).parents[1]
+RECIPES = ROOT / "trainers" / "recipes"
+BENCHMARK = "metaqa"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make questions, label, train and measure; done parts are not done again."""
+    parser = command("demo_paths", (__doc__ or "").partition("\n")[0])
+    add, output = parser.add_argument, ROOT / "build" / "demo-paths"
+    add("--kb", **FILE, help="a graph of your own, with --questions (default: made-up films)")
+    add("--questions", **FILE, help="over it, as build_paths --benchmark metaqa takes them")
+    add("--rows", **COUNT, help="rows to train on (default: the recipes')")
+    add("--kto", action="store_true", help="train by KTO, too, after SFT: twice the time")
+    add("--output", **FOLDER, default=output, help="default build/demo-paths")
+    options = parser.parse_args(arguments)
+    if (options.kb is None) != (options.questions is None):
+        raise UserError("--kb and --questions go together: name both, or neither")
+    kb, questions = options.kb, options.questions
+    if kb is None:
+        kb, questions = write_films(Films(), options.output / "films")
+        print("Films, people and questions are made up (builders/synthetic/films.py).\n")
+    dataset = built(kb, questions, options.output)
+    adapters = [trained("sft", dataset, options.output, options.rows)]
+    if options.kto:
+        adapters.append(trained("kto", dataset, options.output, options.rows, adapters[0]))
+
+
+def built(kb: Path, questions: Path, output: Path) -> Path:
+    """The set of weakly labelled paths."""
+    plan = PathsBuild(
+        benchmark=BENCHMARK,
+        sources=(str(questions),),
+        split="train",
+        output=output,
+        kb=kb,
+        workers=cores(),
+    )
+    print(summary(plan, build(plan, files)), flush=True)
+    return output / paths_set(BENCHMARK)
+
+
+def trained(
+    method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None
+) -> Path:
+    """The adapter of a method, whose training never saw a template of the test split."""
+    asked = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
+    asked |= {} if rows is None else {"filters.rows": str(rows)}
+    asked |= {} if start is None else {"start": str(start)}
+    recipe = read_recipe(RECIPES / f"dp-{method}-smollm2-cpu.yaml", asked, PathRecipe)
+    forget_stale(recipe)
+    print(f"\n{method.upper()}:", told(train(recipe, resume=True, warn=warn), recipe.output), "\n")
+    return recipe.output
+
+
+if __name__ == "__main__":
+    run(main)
