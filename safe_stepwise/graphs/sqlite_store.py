@@ -169,7 +169,10 @@ class SqliteGraph:
         wanted = list(nodes)
         ordered = sorted(set(wanted))
         (found,) = self._db.execute(asked, (json.dumps(ordered),)).fetchone()
-        told = dict(zip(ordered, json.loads(found), strict=True))
+        names = json.loads(found)
+        if ordered == wanted:
+            return list(names)
+        told = dict(zip(ordered, names, strict=True))
         return [told[node] for node in wanted]
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
@@ -187,7 +190,7 @@ class SqliteGraph:
             return set()
         asked = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
         found = self._db.execute(asked, (json.dumps(sorted(nodes)), number))
-        return _unpacked(tails for (tails,) in found)
+        return _unpacked([tails for (tails,) in found])
 
 
 def _unpacked(tails: Iterable[bytes]) -> set[int]:
