@@ -173,10 +173,7 @@ def differences(
     for name, theirs in others:
         apart = _matrix(theirs) - _matrix(ours)
         rng = np.random.default_rng(seed)
-        drawn, flipped = (
-            bootstrap_means(apart, rng, resamples),
-            flipped_means(apart, rng, resamples),
-        )
+        drawn, flipped = bootstrap_means(apart, rng, resamples), flipped_means(apart, rng, resamples)
         values = map(float, column_means(apart))
         top = apart[:, METRICS.index("hits_at_1")]
         for metric, value, means, flips in zip(METRICS, values, drawn.T, flipped.T, strict=True):
