@@ -159,9 +159,9 @@ def _topics(triples: Sequence[NamedTriple]) -> dict[str, list[str]]:
 def templates() -> Mapping[RelationPath, tuple[str, ...]]:
     """The wordings of each path, ``{x}`` being the topic.
 
-    Of a path by way of films, each of its wordings of the films stands with one of the last
-    relation, another one for each path: so a template that is held out has been seen in parts,
-    and what is nearest by its words may well mean another path.
+    Of a path by way of films, each of its wordings of the films stands with two of the last
+    relation, others for each path: so a template that is held out has been seen in parts, and
+    what is nearest by its words may well mean another path.
 
     >>> templates()["~directed_by", "written_by"][0]
     'who wrote the films that {x} directed'
@@ -172,7 +172,8 @@ def templates() -> Mapping[RelationPath, tuple[str, ...]]:
     for shift, (films, last) in enumerate(_by_way_of_films(words)):
         ways, asked = words["films"][films], words["asked"][last]
         found[*films.split(), last] = tuple(
-            asked[(place + shift) % len(asked)].replace("{films}", way)
+            asked[(place + shift + more) % len(asked)].replace("{films}", way)
+            for more in (0, 2)
             for place, way in enumerate(ways)
         )
     return found
