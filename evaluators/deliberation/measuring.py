@@ -169,18 +169,21 @@ def differences(
 ) -> list[dict[str, Any]]:
     """The first run against each other one: differences of means, other less first."""
     (first, ours), *others = runs.items()
-    told = []
+    told: list[dict[str, Any]] = []
+    p_values: list[float] = []
     for name, theirs in others:
         apart = _matrix(theirs) - _matrix(ours)
         rng = np.random.default_rng(seed)
-        drawn, flipped = bootstrap_means(apart, rng, resamples), flipped_means(apart, rng, resamples)
+        drawn, flipped = (
+            bootstrap_means(apart, rng, resamples),
+            flipped_means(apart, rng, resamples),
+        )
         values = map(float, column_means(apart))
         top = apart[:, METRICS.index("hits_at_1")]
         for metric, value, means, flips in zip(METRICS, values, drawn.T, flipped.T, strict=True):
+            p_values.append(flip_test(value, flips))
             row = {"first": first, "second": name, "metric": metric, "difference": value}
-            row |= {"interval": list(interval(value, means)), "p": flip_test(value, flips)}
+            told.append({**row, "interval": list(interval(value, means)), "p": p_values[-1]})
             if metric == "hits_at_1":
-                row["mcnemar_p"] = mcnemar(int((top > 0).sum()), int((top < 0).sum()))
-            told.append(row)
-    adjusted = holm([row["p"] for row in told])
-    return [{**row, "p_holm": p} for row, p in zip(told, adjusted, strict=True)]
+                told[-1]["mcnemar_p"] = mcnemar(int((top > 0).sum()), int((top < 0).sum()))
+    return [{**row, "p_holm": p} for row, p in zip(told, holm(p_values), strict=True)]

@@ -12,7 +12,7 @@ topic entity once greedily, and then for further paths drawn at a seed each.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -49,10 +49,17 @@ class Proposal:
 class Proposer(Protocol):
     """Who names paths for a question."""
 
-    name: str
-    identity: Any
-    """A JSON value with all that can change what it proposes."""
-    client: Client | None
+    @property
+    def name(self) -> str:
+        """What may be published."""
+
+    @property
+    def identity(self) -> Any:
+        """A JSON value with all that can change what it proposes."""
+
+    @property
+    def client(self) -> Client | None:
+        """Whoever is asked, if anyone is."""
 
     async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
         """The proposals, topic by topic, the best first; ``EngineError`` if a request failed."""
@@ -151,12 +158,12 @@ class Engine:
     candidates: int
     constrained: bool
     seed: int
-    identity: Any = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def identity(self) -> Any:
+        """See `Proposer`."""
         how = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
-        allowed = self.client.allowance.plain
-        object.__setattr__(self, "identity", [dict(self.client.engine.identity), allowed, *how])
+        return [dict(self.client.engine.identity), self.client.allowance.plain, *how]
 
     async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
         """See `Proposer`."""

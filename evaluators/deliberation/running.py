@@ -41,7 +41,7 @@ class Plan:
     contenders: tuple[Contender, ...]
     output: Path
     generator: Client | None = None
-    options: Deliberating = Deliberating()
+    options: Deliberating = field(default_factory=Deliberating)
     at_once: int = AT_ONCE
     seed: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)

@@ -7,19 +7,15 @@ its times: a copy on another machine is the same model, a retrained one is not.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from safe_stepwise.engines.folders import SMALL, digest
+from safe_stepwise.engines.packages import PACKAGE, unpacked
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.secrets import redacted
-
-_SMALL = ("*.json", "*.jinja", "*.txt", "*.model")
-"""Configuration and tokenizer; with them the revision is known before gigabytes are fetched."""
-_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
-_WHOLE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ def find_model(model: Model) -> Weights:
 
     Raises ``UserError`` if there is none.
     """
-    found = _find(model, _SMALL)
+    found = _find(model, SMALL)
     if found.gguf or (found.folder / "config.json").is_file():
         return found
     raise UserError(f"{model.name}: holds no config.json (nor a single .gguf file): no model")
@@ -98,36 +94,15 @@ def find_adapter(adapter: Model) -> Weights:
 
     Raises ``UserError`` if there is none.
     """
-    found = _find(adapter, (*_SMALL, "*.safetensors", "*.bin"))
+    found = _find(adapter, (*SMALL, "*.safetensors", "*.bin"))
     if (found.folder / "adapter_config.json").is_file():
         return found
     raise UserError(f"{adapter.name}: holds no adapter_config.json: no PEFT adapter")
 
 
-def digest(folder: Path) -> str:
-    """SHA-256 over the names and contents of a model's files, in seconds even for 100 GB.
-
-    Of a weight file of more than two MiB only its size and its first and last MiB are read: the
-    header with every tensor's name and shape, and values that any training changes.
-    """
-    whole = hashlib.sha256()
-    files = [path for pattern in (*_SMALL, *_WEIGHTS) for path in folder.glob(pattern)]
-    for path in sorted(files):
-        content = hashlib.sha256()
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            if f"*{path.suffix}" in _SMALL or size <= 2 * _WHOLE:
-                content.update(file.read())
-            else:
-                content.update(file.read(_WHOLE))
-                file.seek(-_WHOLE, 2)
-                content.update(file.read())
-        whole.update(f"{path.name}\0{size}\0{content.hexdigest()}\n".encode())
-    return whole.hexdigest()
-
-
 def _find(model: Model, patterns: Sequence[str]) -> Weights:
-    folder = Path(model.name).expanduser()
+    packaged = model.name.startswith(PACKAGE)
+    folder = unpacked(model.name) if packaged else Path(model.name).expanduser()
     if not folder.is_dir():
         return _download(model, patterns)
     if model.revision:

@@ -1,0 +1,64 @@
+"""Options of the evaluation over a knowledge graph; no command itself."""
+
+import argparse
+
+from builders.paths.relation_readers import READERS
+from evaluators.deliberation.command import CANDIDATES
+from evaluators.deliberation.labelled import CONFIGS
+from evaluators.deliberation.proposing import BASELINES
+from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.methods.path_deliberating import PROMPTS
+from safe_stepwise.methods.running import AT_ONCE
+from scripts.cli import COUNT, FILE, FOLDER, SEED, add_model_options
+from scripts.role_options import add_role_options, roles_of
+
+IN_FLIGHT = 64
+ROLES = roles_of(("deliberation/propose", *PROMPTS))
+_PARTS = {
+    "introspection": "the path that is chosen first answers, unverified",
+    "predefined-constraints": "the model finds conditions of its own",
+    "feedback": "the next choice isn't told what was wrong",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add them all."""
+    add = parser.add_argument
+    source = "a file or hub-id@revision; may be repeated (MetaQA has a file a hop)"
+    add("--questions", action="append", required=True, metavar="SOURCE", help=source)
+    graph = "the graph: head|relation|tail a line (.gz too); not for rows that bring their own"
+    add("--kb", **FILE, help=graph)
+    named = ", ".join(BASELINES)
+    proposes = f"who proposes paths: {named}, or an engine with an adapter; may be repeated"
+    add("--paths", action="append", required=True, metavar="[NAME=]SPEC", help=proposes)
+    verifies = "chooses paths and verifies answers (default: the first path that leads somewhere)"
+    add("--generator", metavar="SPEC", help=verifies)
+    add("--output", **FOLDER, required=True, help="the results go there")
+    add = parser.add_argument_group("which questions").add_argument
+    names = ", ".join(READERS)
+    add("--benchmark", default="metaqa", metavar="NAME", help=f"{names} (default metaqa)")
+    add("--split", default="test", help="of the questions, for the record (default test)")
+    add("--limit", **COUNT, help="the first N questions (default: all)")
+    add("--per-hop", **COUNT, help="the first N of each number of hops (the paper: 200, drawn)")
+    learn = parser.add_argument_group("what baselines learn from, and what is held out")
+    add = learn.add_argument
+    add("--train", **FOLDER, help="a set of build_paths (default: each question of all others)")
+    add("--splits", choices=[*CONFIGS], default="question", help="of the set (default question)")
+    add("--held-out", action="store_true", help="put only questions of the set's test split")
+    add("--labels", choices=["gold", "weak"], default="gold", help="of the set (default gold)")
+    add = parser.add_argument_group("paths").add_argument
+    many = f"a topic entity (default {CANDIDATES} with a generator, else 1): greedy, then drawn"
+    add("--candidates", **COUNT, help=many)
+    held = "hold replies to the paths that the graph has from a topic (default)"
+    add("--constrained", dest="free", action="store_false", help=held)
+    add("--free", action="store_true", help="let replies name any path")
+    add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")
+    loop = parser.add_argument_group("the loop, less a part of it (the paper's Table 3)")
+    for name, what in _PARTS.items():
+        dest = name.replace("-", "_")
+        loop.add_argument(f"--no-{name}", dest=dest, action="store_false", help=what)
+    how = parser.add_argument_group("how")
+    add_model_options(how, IN_FLIGHT)
+    add_role_options(how, ROLES)
+    how.add_argument("--at-once", **COUNT, default=AT_ONCE, help=f"questions (default {AT_ONCE})")
+    how.add_argument("--seed", **SEED, help="of drawn paths and of the bootstrap (default 0)")
