@@ -27,9 +27,8 @@ from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import paths_set
 from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn
 from scripts.deliberation_source import source_of
-from scripts.demo_train import forget_stale
+from scripts.training_options import forget_stale
 from scripts.training_options import summary as told
-from trainers.base_model import find_base
 from trainers.config import PathRecipe, read_recipe
 from trainers.run import train
 
@@ -95,7 +94,7 @@ def trained(
 
 def spec(recipe: PathRecipe) -> str:
     """How an engine with the adapter of a recipe is called."""
-    return f"transformers:{find_base(recipe.base_model)[0].folder}+{recipe.output}"
+    return f"transformers:{recipe.base_model}+{recipe.output}"
 
 
 def measured(
