@@ -121,8 +121,9 @@ def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, i
     while start < len(keys):
         last = keys[min(start + _BLOCK, len(keys)) - 1] >> wide
         stop = int(np.searchsorted(keys, (last + 1) << wide))
-        block = np.unique(keys[start:stop])
-        row, first = np.unique(block >> wide, return_index=True)
+        block = keys[start:stop][_changes(keys[start:stop])]
+        first = np.flatnonzero(_changes(block >> wide))
+        row = block[first] >> wide
         tails = (block & (1 << wide) - 1).astype(np.uint32).tobytes()
         ends = pairwise([*(4 * first).tolist(), len(tails)])
         yield from zip(
@@ -132,6 +133,11 @@ def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, i
             strict=True,
         )
         start = stop
+
+
+def _changes(ordered: Any) -> Any:
+    """Where an array of sorted numbers goes on with another one, the first included."""
+    return np.append(True, ordered[1:] != ordered[:-1])
 
 
 class SqliteGraph:
