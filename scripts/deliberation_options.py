@@ -3,7 +3,7 @@
 import argparse
 
 from builders.paths.relation_readers import READERS
-from evaluators.deliberation.command import CANDIDATES
+from evaluators.deliberation.contending import CANDIDATES
 from evaluators.deliberation.labelled import CONFIGS
 from evaluators.deliberation.proposing import BASELINES
 from safe_stepwise.graphs.relation_paths import HOPS

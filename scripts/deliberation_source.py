@@ -10,8 +10,9 @@ from typing import Any
 from builders.benchmarks.sources import digest
 from builders.paths.questions import Questions, gold_paths
 from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.command import held_out
+from evaluators.deliberation.contending import held_out
 from evaluators.deliberation.labelled import PathsSet, read_set
+from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.store.files import sha256_of
@@ -90,7 +91,10 @@ def _first(asked: tuple[Asked, ...], places: Iterable[int], most: int | None) ->
 
 
 def _graph(kb: Path | None) -> dict[str, str] | None:
-    return {"name": kb.name, "sha256": sha256_of(kb)} if kb else None
+    try:
+        return {"name": kb.name, "sha256": sha256_of(kb)} if kb else None
+    except OSError as error:
+        raise UserError(f"{kb}: can't be read: {error.strerror}") from None
 
 
 def _name(source: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from builders.paths.relation_readers import READERS
-from evaluators.deliberation.command import CANDIDATES, Proposing, carry_out, contenders
+from evaluators.deliberation.command import carry_out
+from evaluators.deliberation.contending import CANDIDATES, Proposing, contenders
 from evaluators.deliberation.results import OWNED
 from evaluators.deliberation.running import Plan
 from safe_stepwise.engines.cache import ResponseCache, default_cache

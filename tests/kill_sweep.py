@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.evaluation import Journal
+from evaluators.run.journal import Journal
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.records import Trajectory
@@ -38,6 +38,7 @@ from scripts import (
     build_verified,
     build_verifier_steps,
     cli,
+    evaluate_deliberation,
     evaluate_stepwise,
     measure_faithfulness,
     regenerate,
@@ -112,6 +113,16 @@ def paths(folder: Path, rows: int) -> list[str]:
     ]
 
 
+def deliberation(folder: Path, limit: int) -> list[str]:
+    kb, asked = films.written(folder / "films", 12)
+    return [
+        *("--questions", str(asked), "--kb", str(kb), "--limit", str(limit)),
+        *("--paths", "nearest", "--paths", "oracle", "--candidates", "4"),
+        *("--generator", "symbolic:error_rate=0.3,seed=1", "--output", str(folder / "answers")),
+        *("--cache", str(folder / "cache" / "replies.sqlite")),
+    ]
+
+
 Runs = list[tuple[Main, list[str]]]
 
 
@@ -145,6 +156,10 @@ def case(name: str, folder: Path) -> Runs:
             (build_paths.main, paths(folder, 8)),
             (build_paths.main, paths(folder, 12)),
         ],
+        "evaluate_deliberation": [
+            (evaluate_deliberation.main, deliberation(folder, 3)),
+            (evaluate_deliberation.main, deliberation(folder, 5)),
+        ],
         "regenerate": [(regenerate.main, release(folder))],
     }[name]
 
@@ -157,6 +172,7 @@ COMMANDS = (
     "build_paths",
     "evaluate_stepwise",
     "measure_faithfulness",
+    "evaluate_deliberation",
     "regenerate",
 )
 

@@ -1,140 +1,17 @@
-"""An evaluation from its options to what is said of it."""
+"""An evaluation from its plan to what is said of it."""
 
 import asyncio
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.labelled import Example, Labels, PathsSet
 from evaluators.deliberation.page import summary
-from evaluators.deliberation.proposing import (
-    BASELINES,
-    Engine,
-    Proposer,
-    majority,
-    nearest,
-    oracle,
-)
 from evaluators.deliberation.results import PAGE, write
-from evaluators.deliberation.running import Contender, Plan, carried_out
-from evaluators.run.evaluation import Progress
-from safe_stepwise.engines.client import Client
+from evaluators.deliberation.running import Plan, carried_out
+from evaluators.run.journal import Progress
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED
-from safe_stepwise.store.names import RESULTS, TEST, TRAIN
+from safe_stepwise.store.names import RESULTS
 from safe_stepwise.store.progress import telling
-
-_NAMED = re.compile(r"([^:=]+)=(.+)")
-CANDIDATES = 3
-"""Paths a topic entity that a generator chooses from, if not said; without one the first counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proposing:
-    """How paths are proposed."""
-
-    candidates: int
-    constrained: bool
-    labels: Labels
-    seed: int
-
-
-def named(spec: str) -> tuple[str, str]:
-    """The name that a run is given and what proposes its paths; "" where it is given none.
-
-    >>> named("SFT=vllm:m+a"), named("symbolic:error_rate=0.3")
-    (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
-    """
-    match = _NAMED.fullmatch(spec)
-    return (match[1].strip(), match[2]) if match else ("", spec)
-
-
-def contenders(
-    specs: Sequence[str],
-    how: Proposing,
-    asked: Sequence[Asked],
-    learnt: PathsSet | None,
-    client_of: Callable[[str], Client],
-) -> tuple[Contender, ...]:
-    """Who proposes, by the specs of ``--paths``; ``UserError`` for two of one name."""
-    found: dict[str, Contender] = {}
-    for text in specs:
-        name, spec = named(text)
-        proposer = _proposer(spec, how, asked, learnt, client_of)
-        name = name or proposer.name
-        if name in found:
-            raise UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
-        found[name] = Contender(name, proposer)
-    return tuple(found.values())
-
-
-def _proposer(
-    spec: str,
-    how: Proposing,
-    asked: Sequence[Asked],
-    learnt: PathsSet | None,
-    client_of: Callable[[str], Client],
-) -> Proposer:
-    if spec not in BASELINES:
-        client = client_of(spec)
-        return Engine(client.name, client, how.candidates, how.constrained, how.seed)
-    if spec == "oracle":
-        if not any(one.gold for one in asked):
-            raise UserError("--paths oracle: no gold path of any question is known")
-        return oracle()
-    examples = learnt.learnt(how.labels) if learnt else _others(asked, how.labels)
-    if not examples:
-        raise UserError(f"--paths {spec}: no question to learn from has a {how.labels} path")
-    return (majority if spec == "majority" else nearest)(examples, how.candidates)
-
-
-def _others(asked: Sequence[Asked], labels: Labels) -> list[Example]:
-    """The questions themselves, of which each learns from all others."""
-    if labels != "gold":
-        raise UserError("--labels weak: name the set that holds them with --train")
-    return [
-        Example(
-            one.question.question,
-            one.template,
-            one.question.hops,
-            tuple(dict.fromkeys(path for paths in one.gold.values() for path in paths)),
-        )
-        for one in asked
-        if one.gold
-    ]
-
-
-def held_out(
-    asked: Sequence[Asked], learnt: PathsSet | None, only: bool
-) -> tuple[list[int], dict[str, int], str]:
-    """Which questions are put, by their places; how many are of which split; a note, if any.
-
-    With ``only`` those of the set's test split; raises ``UserError`` where there are none.
-    """
-    if learnt is None:
-        if only:
-            raise UserError("--held-out: name the set whose test split is meant with --train")
-        return [*range(len(asked))], {}, ""
-    of = [learnt.split_of(one.question.question, one.template) for one in asked]
-    counts = {split or "neither": of.count(split) for split in dict.fromkeys(of)}
-    if not only:
-        seen = counts.get(TRAIN, 0)
-        note = (
-            f"{seen:,} of {len(asked):,} questions are in the train split of {learnt.folder}; "
-            "--held-out puts only those of its test split"
-        )
-        return [*range(len(asked))], counts, note if seen else ""
-    places = [n for n, split in enumerate(of) if split == TEST]
-    if not places:
-        raise UserError(
-            f"--held-out: none of the {len(asked):,} questions is in the test split of "
-            f"{learnt.folder} (by {learnt.way}); give the file that it was built of"
-        )
-    return places, counts, ""
 
 
 def carry_out(plan: Plan) -> str:
@@ -166,8 +43,4 @@ def said(plan: Plan, found: dict[str, Any]) -> str:
         lines += [f"the last that failed: {c.last_error}" for c in plan.clients if c.last_error][:1]
     if found["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join([*lines, "", *(str(_at(plan.output, name)) for name in (RESULTS, PAGE))])
-
-
-def _at(folder: Path, name: str) -> Path:
-    return folder / name
+    return "\n".join([*lines, "", *(str(plan.output / name) for name in (RESULTS, PAGE))])

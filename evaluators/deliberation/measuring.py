@@ -24,11 +24,10 @@ from evaluators.comparison.significance import (
 from evaluators.deliberation.answering import PROPOSE, answers_of
 from evaluators.deliberation.asked import Asked
 from evaluators.deliberation.proposing import NOWHERE, PROPOSER, UNREADABLE
-from evaluators.deliberation.scorers import OURS, SCORERS, Score
+from evaluators.deliberation.scorers import METRICS, OURS, SCORERS, Score
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
 
 RESAMPLES = 2_000
-METRICS = ("hit", "hits_at_1", "f1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,7 @@ def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
         "scorers": {name: _means([one.scores[name] for one in found]) for name in SCORERS},
         "failed": stops.get(FAILED, 0),
         "unanswered": sum(not one.answers for one in found),
+        "without_gold": sum(not one.asked.question.answers for one in found),
         "stop_reasons": dict(sorted(stops.items())),
         "paths": _proposals(found),
         "cost": _cost(found),

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.tables import escaped, markdown
-from evaluators.deliberation.measuring import METRICS
-from evaluators.deliberation.scorers import SCORERS, TITLES
+from evaluators.deliberation.scorers import METRICS, SCORERS, TITLES
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import table
@@ -86,7 +85,9 @@ def _what(found: Record) -> str:
     options = settings["options"]
     off = [name for name in ("introspection", "predefined", "feedback") if not options.get(name, 1)]
     without = f" Without {', '.join(off)}." if off else ""
-    return f"{simulated if found['simulated'] else ''}{told}{without}"
+    bare = found["runs"][0]["without_gold"]
+    right = f" {bare:,} have no gold answer: right by DP's rule, whatever is said." if bare else ""
+    return f"{simulated if found['simulated'] else ''}{told}{without}{right}"
 
 
 def _overall(run: Record) -> list[str]:
@@ -133,14 +134,20 @@ def _costs(runs: Sequence[Record]) -> list[str]:
             rows.append([_name(run), role, *(f"{count:,.1f}" for count in counts)])
     printed = [
         ["", f"{c.method}, {c.benchmark} (published: arXiv 2505.15210, Table 5)"]
-        + [f"{n:,.1f}" for n in (c.calls, c.prompt, c.completion, c.prompt + c.completion)]
+        + [f"{n:,.1f}" for n in (c.calls, c.prompt, c.completion, c.total)]
         for c in published_tables.answer_costs()
+    ]
+    wrong = [
+        f"Misprint, Table 5, {c.method}, {c.benchmark}: {c.misprint}."
+        for c in published_tables.answer_costs()
+        if c.misprint
     ]
     return [
         "## Calls and tokens a question",
         markdown([["paths", "role", "calls", "in", "out", "total"], *rows, *printed]),
         "The paper leaves out what proposes paths. Players that count no tokens are counted in "
         "words and punctuation.",
+        *wrong,
     ]
 
 

@@ -13,7 +13,6 @@ import safe_stepwise
 from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.figure import figure
 from evaluators.deliberation.measuring import (
-    METRICS,
     RESAMPLES,
     Answered,
     differences,
@@ -22,7 +21,7 @@ from evaluators.deliberation.measuring import (
 )
 from evaluators.deliberation.page import page
 from evaluators.deliberation.running import Plan, Run
-from evaluators.deliberation.scorers import OURS
+from evaluators.deliberation.scorers import METRICS, OURS
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import identity

@@ -12,8 +12,9 @@ from typing import Any
 
 from evaluators.deliberation.answering import answered
 from evaluators.deliberation.asked import Asked, Source
-from evaluators.deliberation.proposing import PROPOSER, Proposer
-from evaluators.run.evaluation import Journal, Progress
+from evaluators.deliberation.contending import Contender
+from evaluators.deliberation.proposing import PROPOSER
+from evaluators.run.journal import Journal, Progress
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client, check
 from safe_stepwise.methods.deliberation import Deliberating, Knowledge
@@ -23,14 +24,6 @@ from safe_stepwise.records import FAILED, Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import JOURNAL
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """Who proposes, under the name that the run has."""
-
-    name: str
-    proposer: Proposer
 
 
 @dataclass(frozen=True, slots=True)

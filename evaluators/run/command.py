@@ -17,7 +17,8 @@ from evaluators.comparison.systems import (
 )
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord
-from evaluators.run.evaluation import Evaluation, Progress, SystemRun, evaluate
+from evaluators.run.evaluation import Evaluation, SystemRun, evaluate
+from evaluators.run.journal import Progress
 from evaluators.run.results import ALL, settings_of, write
 from evaluators.run.truth import write_truth
 from safe_stepwise.errors import UserError

@@ -31,6 +31,7 @@ Day = tuple[int, int, int]
 Value = tuple[float, ...]
 """What is put in order."""
 T = TypeVar("T")
+_MET, _FAILED = frozenset((True,)), frozenset((False,))
 
 
 @dataclass(frozen=True)
@@ -120,19 +121,15 @@ def _timed(constraint: Constraint, place: Place, meant: set[Day]) -> dict[str, b
         return {}
     relation = place.known(constraint.relation)
 
-    def verdict(name: str) -> bool | None:
+    def verdicts(name: str) -> frozenset[bool] | None:
         by = _days_by(place, name, relation)
-        said = {any(compare(day, meant) for day in days) for days in by.values()}
-        return said.pop() if len(said) == 1 else None
+        said = frozenset(any(compare(day, meant) for day in days) for days in by.values())
+        return said or None
 
-    return _by_chains(place, verdict)
-
-
-def _by_chains(place: Place, verdict: Callable[[str], bool | None]) -> dict[str, bool]:
-    """An entity meets what one of its chains meets, and fails what all of them fail."""
-    said = {end: {*told} for end, told in _speaking(place, verdict)}
-    met = {end: True for end, told in said.items() if True in told}
-    return met | {end: False for end, told in said.items() if told == {False}}
+    # It meets what one of its chains meets, and fails what all of them fail.
+    told = {end: {*said} for end, said in _speaking(place, verdicts)}
+    met = {end: True for end, said in told.items() if _MET in said}
+    return met | {end: False for end, said in told.items() if said == {_FAILED}}
 
 
 def _speaking(place: Place, ask: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:

@@ -1,9 +1,10 @@
 """No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
 
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file
-of that role (``steps``, ``judging``, ``answers``, ``hops``). Roles of prompting methods know
-mistakes apart, each with a rate of its own (`Rates`): ``symbolic:format=0.3,value=0.2``. Errors
-depend on the seed and the request alone, so that a run can be repeated.
+of that role (``steps``, ``judging``, ``answers``, ``hops``, ``deliberating``). Roles of prompting
+methods know mistakes apart, each with a rate of its own (`Rates`):
+``symbolic:format=0.3,value=0.2``. Errors depend on the seed and the request alone, so that a run
+can be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NEVER, AT_ONCE = "never", "at_once"
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often what is said is wrong, and how; each from 0 to 1.
+    """How often what is said is wrong, and how; each from 0 to 1, but for ``planted``.
 
     ``error_rate`` is that of steps, verdicts and judgements, and of each mistake without a rate of
     its own but ``format``, ``paragraph``, ``lucky`` and ``spurious``, which have to be asked for.
@@ -48,6 +49,8 @@ class Rates:
     spurious: float = 0.0
     """Of a chain's steps: the right answer, though a fact that it needs is false or missing. It is
     decided once a question (1 or 0, for a role) and leaves other mistakes as they are."""
+    planted: int = 0
+    """Not a rate but a number: wrong relation paths that are followed before the right one."""
 
     def of(self, name: str) -> float:
         """The rate of a mistake by its name; where none was said that of errors.
@@ -107,13 +110,15 @@ class SymbolicEngine:
             try:
                 if name == "seed":
                     seed = int(value)
+                elif name == "planted":
+                    values[name] = _whole(value)
                 else:
                     is_word = name == "stop" and value in (NEVER, AT_ONCE)
                     values[name] = value if is_word else float(value)
             except ValueError:
                 words = f", {NEVER} or {AT_ONCE}" if name == "stop" else ""
                 raise _bad(settings, f"{name} has to be a number{words}") from None
-            if name != "seed" and not isinstance(values[name], str) and not 0 <= values[name] <= 1:
+            if isinstance(values.get(name), float) and not 0 <= values[name] <= 1:
                 raise _bad(settings, f"{name} has to be from 0 to 1")
         rates = Rates(**values)
         if rates.of("value") + rates.paragraph + rates.lucky > 1:
@@ -146,6 +151,13 @@ class SymbolicEngine:
             return self.rates
         drawn = Random(f"{self.seed} spurious {question.benchmark} {question.id}").random()
         return replace(self.rates, spurious=float(drawn < self.rates.spurious))
+
+
+def _whole(value: str) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError("it is below 0")
+    return number
 
 
 def _bad(settings: str, reason: str) -> UserError:

@@ -121,6 +121,9 @@ class PublishedCost:
     calls: float
     prompt: float
     completion: float
+    total: float
+    """As printed."""
+    misprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ SAMPLE = {
     "build_paths": 4,
     "evaluate_stepwise": 4,
     "measure_faithfulness": 3,
+    "evaluate_deliberation": 4,
     "regenerate": 1,
 }
 

@@ -110,6 +110,9 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "--output {out}{h} --cache {out}/c",
         "evaluate_stepwise --questions {own} --method no_verification --generator mock:{h} "
         "--output {out} --corpus {h}",
+        "evaluate_deliberation --questions {row} --kb {h} --paths {h} --output {out}",
+        "evaluate_deliberation --questions {row} --kb {row} --paths {h}=oracle --output {out}",
+        "evaluate_deliberation --questions {dup} --benchmark cwq --paths oracle --output {out}{h}",
         "evaluate_verifier --steps {h} --verifier {h} --output o",
         "view_traces {h}",
         "audit_labels sample --of labels --input {h} --output o",

@@ -1,0 +1,168 @@
+"""Who proposes paths, what it learns from, and what its proposals are worth."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.deliberation.answering import FIRST_PATH, answered, answers_of
+from evaluators.deliberation.asked import Asked
+from evaluators.deliberation.contending import held_out, named
+from evaluators.deliberation.labelled import Example, PathsSet
+from evaluators.deliberation.measuring import differences, measured, scored
+from evaluators.deliberation.proposing import Proposer, majority, nearest, oracle
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.methods.deliberation import Deliberating
+from safe_stepwise.methods.path_proposing import masked
+from safe_stepwise.records import KGQuestion, RelationPath, Trajectory
+
+FILMS = [
+    ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Tesk", "by", "Edo"),
+    ("Oru", "in", "1962"), ("Vel", "in", "1971"), ("Tesk", "in", "1971"),
+]  # fmt: skip
+KNOWN = GraphKnowledge(MemoryGraph(FILMS))
+BY, IN, OTHERS = ("by",), ("in",), ("by", "~by")
+
+
+def asked(
+    words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru"
+) -> Asked:
+    question = KGQuestion(
+        words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops
+    )
+    paths = {topic: gold} if gold else {}
+    return Asked(question, masked(question.question, question.topics), paths)
+
+
+def example(words: str, *paths: RelationPath, hops: int = 1) -> Example:
+    return Example(words, masked(words, ("Vel",)), hops, paths)
+
+
+def paths_of(proposer: Proposer, one: Asked) -> list[RelationPath]:
+    return [found.path for found in asyncio.run(proposer.propose(one, KNOWN))]
+
+
+def trajectory(proposer: Proposer, one: Asked) -> Trajectory:
+    return asyncio.run(answered(one, KNOWN, proposer, {}, Deliberating()))
+
+
+LEARNT = [
+    example("who made [Vel]", BY),
+    example("who made [Tesk]", BY),
+    example("when did [Vel] come out", IN),
+    example("other films by who made [Vel]", OTHERS, hops=2),
+]
+
+
+def test_the_majority_is_that_of_as_many_hops() -> None:
+    assert paths_of(majority(LEARNT, 1), asked("when was [{}] made", "1962")) == [BY]
+    assert paths_of(majority(LEARNT, 5), asked("when was [{}] made", "1962")) == [BY, IN]
+    assert paths_of(majority(LEARNT, 1), asked("films like [{}]", "Vel", hops=2)) == [OTHERS]
+    assert paths_of(majority(LEARNT, 1), asked("films near [{}]", "Vel", hops=3)) == []
+
+
+def test_the_nearest_has_most_words_in_common() -> None:
+    learnt = nearest(LEARNT, 1)
+    assert paths_of(learnt, asked("in what year did [{}] come out", "1962")) == [IN]
+    assert paths_of(learnt, asked("which person made [{}]", "Ana")) == [BY]
+    assert set(paths_of(nearest(LEARNT, 9), asked("who made [{}]", "Ana"))) == {BY, IN, OTHERS}
+
+
+def test_nobody_learns_from_the_question_itself() -> None:
+    one = asked("when did [{}] come out", "1971", topic="Vel")
+    assert paths_of(nearest(LEARNT, 1), one) != [IN]
+    assert paths_of(majority(LEARNT[2:], 1), one) == []
+    other = asked("when did [{}] come out", "1962")
+    assert paths_of(nearest(LEARNT, 1), other) == [IN]
+
+
+def test_the_first_path_that_leads_somewhere_answers() -> None:
+    one = asked("who made [{}]", "Ana", ("from",), ("by",), ("in",))
+    found = trajectory(oracle(), one)
+    assert (found.method, found.stop_reason, answers_of(found)) == (
+        FIRST_PATH,
+        "answered",
+        ("Ana",),
+    )
+    assert [attempt.accepted for attempt in found.attempts] == [False, True, True, True]
+    nowhere = trajectory(oracle(), asked("who made [{}]", "Ana", ("from",)))
+    assert (nowhere.stop_reason, answers_of(nowhere)) == ("no_paths", ())
+
+
+def test_answers_are_ranked_by_their_instances_then_by_name() -> None:
+    ways: RelationPath = ("by", "~by", "in", "~in")
+    found = answers_of(trajectory(oracle(), asked("films [{}]", "Tesk", ways, hops=3)))
+    assert found == ("Tesk", "Vel")
+
+
+def test_shares_are_of_all_proposals() -> None:
+    put = [
+        asked("who made [{}]", "Ana", BY),
+        asked("when was [{}] made", "1962", IN),
+        asked("who is with [{}]", "Edo"),
+    ]
+    bad = nearest([example("who made [Vel]", BY), example("where was [Vel] made", ("at",))], 2)
+    found = measured([scored(one, trajectory(bad, one)) for one in put], seed=0)
+    told = found["paths"]
+    assert (told["proposals"], told["executable"], told["first_executable"]) == (6, 0.5, 2 / 3)
+    # Of the four proposals for questions whose gold path is known one is gold.
+    assert told["gold"] == 0.25
+    assert told["first_gold"] == 0.5
+    assert (found["questions"], found["hits_at_1"]) == (3, 1 / 3)
+    assert found["by_hop"]["1"]["questions"] == 3
+    low, high = found["intervals"]["hits_at_1"]
+    assert 0 <= low <= 1 / 3 <= high <= 1
+
+
+def test_a_question_that_failed_is_wrong_by_every_rule() -> None:
+    one = asked("who made [{}]", "")
+    failed = Trajectory(one.question.id, FIRST_PATH, (), (), "", "failed", "no reply")
+    assert scored(one, failed).scores["dp"].hit == 0
+    found = measured([scored(one, failed)], seed=0)
+    assert (found["failed"], found["hit"], found["scorers"]["dp"]["f1"]) == (1, 0, 0)
+
+
+def test_runs_are_paired() -> None:
+    put = [asked(f"who made [{{}}] {n}", "Ana", BY) for n in range(40)]
+    right = [scored(one, trajectory(oracle(), one)) for one in put]
+    wrong = majority([example("when was [Vel]", IN)], 1)
+    runs = {"oracle": right, "wrong": [scored(one, trajectory(wrong, one)) for one in put]}
+    told = {row["metric"]: row for row in differences(runs, seed=0)}
+    assert told["hits_at_1"]["difference"] == -1
+    assert told["hits_at_1"]["interval"] == [-1, -1]
+    assert told["hits_at_1"]["mcnemar_p"] == pytest.approx(2 * 0.5**40)
+    assert told["hits_at_1"]["p"] == pytest.approx(1 / 2001)
+    assert np.isclose(told["f1"]["p_holm"], 3 / 2001)
+
+
+def test_what_is_held_out() -> None:
+    row: dict[str, Any] = {"hops": 1, "path": ["by"], "best": True, "gold": True}
+    words = ["who made [Oru]", "who made [Vel]", "when was [Oru]"]
+    rows = [{**row, "question": w, "template": masked(w, ("Oru", "Vel"))} for w in words]
+    put = [asked("who made [{}]", "Ana"), asked("when was [{}]", "1962"), asked("why [{}]", "x")]
+    by_question = PathsSet(Path("s"), "question", {"train": rows[1:], "test": rows[:1]})
+    assert held_out(put, by_question, True) == ([0], {"test": 1, "train": 1, "neither": 1}, "")
+    by_template = PathsSet(Path("s"), "template", {"train": rows[:2], "test": rows[2:]})
+    assert held_out(put, by_template, True)[0] == [1]
+    places, counts, note = held_out(put, by_template, False)
+    assert (places, counts["train"]) == ([0, 1, 2], 1)
+    assert note.startswith("1 of 3 questions are in the train split of s")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("oracle", ("", "oracle")),
+        ("a b=oracle", ("a b", "oracle")),
+        ("symbolic:error_rate=0.3", ("", "symbolic:error_rate=0.3")),
+        ("KTO=vllm:m@r+a", ("KTO", "vllm:m@r+a")),
+        ("x=symbolic:a=1", ("x", "symbolic:a=1")),
+    ],
+)
+def test_a_run_may_be_named(text: str, found: tuple[str, str]) -> None:
+    assert named(text) == found

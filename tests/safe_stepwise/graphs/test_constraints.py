@@ -1,0 +1,252 @@
+"""What a graph decides of constraints, and what it leaves open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.relation_paths import CONVENTIONS, Convention, execute, instances
+from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.graphs.triples import read_triples
+from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
+from tests.safe_stepwise.graphs.test_store import triples_of_a_graph
+
+GRAPH = MemoryGraph(
+    [
+        ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Isk", "by", "Ana"), ("1984", "by", "Ana"),
+        ("Oru", "year", "1990"), ("Vel", "year", "1998"), ("1984", "year", "1956"),
+        ("Oru", "with", "Edo"), ("Vel", "with", "Pell"), ("Isk", "with", "Edo"),
+        ("Oru", "gross", "1,200"), ("Vel", "gross", "1,100"),
+        ("Pell", "born", "3 May 1940"), ("Edo", "born", "1950"),
+        ("Pell", "died", "1991"), ("Edo", "prize", "2001"), ("Edo", "prize", "2003"),
+    ]
+)  # fmt: skip
+KNOWLEDGE = GraphKnowledge(GRAPH)
+FILMS = Candidate("Ana", ("~by",))
+ACTORS = Candidate("Ana", ("~by", "with"))
+YEARS = Candidate("Ana", ("~by", "year"))
+
+
+def decided(
+    kind: str, candidate: Candidate = FILMS, *pool: Candidate, **fields: str
+) -> dict[str, bool]:
+    said = Constraint(kind, "It is so.", **fields)  # type: ignore[arg-type]
+    return KNOWLEDGE.decided(said, candidate, [candidate, *pool])
+
+
+# ---------------------------------------------------------------- type, other entities
+
+
+def test_a_type_is_what_a_relation_leads_to() -> None:
+    assert decided("type", relation="~by") == dict.fromkeys(("Oru", "Vel", "Isk", "1984"), True)
+    assert decided("type", relation="year")["Oru"] is False
+    assert decided("type", YEARS, relation="year") == dict.fromkeys(("1990", "1998", "1956"), True)
+    assert decided("type", relation="genre") == {}
+    assert decided("type") == {}
+
+
+def test_several_topics_by_intersection() -> None:
+    with_edo = Candidate("Edo", ("~with",))
+    found = decided("multi_entity", FILMS, with_edo, entity="Edo")
+    assert found == {"Oru": True, "Isk": True, "Vel": False, "1984": False}
+    assert decided("multi_entity", FILMS, entity="Edo") == {}
+    assert decided("multi_entity", FILMS, with_edo, entity="Pell") == {}
+    far = Candidate("Edo", ("born",))
+    assert decided("multi_entity", FILMS, far, entity="Edo") == {}
+
+
+@pytest.mark.parametrize("relation", ["with", "~with"])
+def test_another_entity_by_its_relation_in_either_direction(relation: str) -> None:
+    """A film of which no actor is known may have any."""
+    found = decided("multi_entity", entity="Edo", relation=relation)
+    assert found == {"Oru": True, "Isk": True, "Vel": False}
+
+
+@pytest.mark.parametrize("entity", ["Ana", "Nobody", "edo", ""])
+def test_of_the_topic_itself_and_strangers_nothing_is_decided(entity: str) -> None:
+    assert decided("multi_entity", entity=entity, relation="with") == {}
+
+
+# ---------------------------------------------------------------- time
+
+
+@pytest.mark.parametrize(
+    ("time", "comparison", "met", "failed"),
+    [
+        ("1990", "in", "Oru", "Vel 1984"),
+        ("1990", "", "Oru", "Vel 1984"),
+        ("1990", "after", "Vel", "Oru 1984"),
+        ("1998", "before", "Oru 1984", "Vel"),
+        ("May 1998", "in", "Vel", "Oru 1984"),
+        ("5 May 1998", "after", "", "Oru Vel 1984"),
+    ],
+)
+@pytest.mark.parametrize("relation", ["year", ""])
+def test_a_date_that_is_given(
+    relation: str, time: str, comparison: str, met: str, failed: str
+) -> None:
+    """The film of no year is left open; the name of the film "1984" is no date of it."""
+    fields = {"time": time, "comparison": comparison, "relation": relation}
+    expected = {**dict.fromkeys(met.split(), True), **dict.fromkeys(failed.split(), False)}
+    assert decided("explicit_time", **fields) == expected
+
+
+@pytest.mark.parametrize("time", ["", "long ago", "5 May"])
+def test_what_is_no_date_decides_nothing(time: str) -> None:
+    assert decided("explicit_time", time=time, relation="year") == {}
+
+
+def test_a_date_that_is_the_answer_speaks_for_itself() -> None:
+    found = decided("explicit_time", YEARS, time="1995", comparison="before")
+    assert found == {"1990": True, "1956": True, "1998": False}
+
+
+def test_the_date_may_be_that_of_what_stands_before_on_the_chain() -> None:
+    """Who was in a film of 1990: Edo was in one of no year, too."""
+    found = decided("explicit_time", ACTORS, time="1990", relation="year")
+    assert found == {"Edo": True, "Pell": False}
+    assert decided("explicit_time", ACTORS, time="1991", relation="year") == {"Pell": False}
+
+
+def test_relations_that_give_other_dates_leave_it_open() -> None:
+    """Pell was born in another year than he died in; no film of his speaks for him then."""
+    assert decided("explicit_time", ACTORS, time="1991") == {"Edo": False}
+    assert decided("explicit_time", ACTORS, time="1930", comparison="after") == {
+        "Edo": True,
+        "Pell": True,
+    }
+
+
+def test_the_time_of_something_else() -> None:
+    fields = {"entity": "Oru", "relation": "year"}
+    assert decided("implicit_time", comparison="after", **fields) == {
+        "Oru": False,
+        "Vel": True,
+        "1984": False,
+    }
+    older = {"entity": "Edo", "relation": "born", "comparison": "before"}
+    assert decided("implicit_time", ACTORS, **older) == {"Pell": True, "Edo": False}
+    spell = {"entity": "Edo", "relation": "prize", "comparison": "in"}
+    assert decided("implicit_time", ACTORS, **spell) == {"Edo": True}
+    assert decided("implicit_time", entity="Isk", relation="year") == {}
+    assert decided("implicit_time", entity="Nobody", relation="year") == {}
+    assert decided("implicit_time", entity="Pell") == {}  # born or died?
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_first_and_last_are_open_while_a_date_is_missing() -> None:
+    assert decided("ordinal", comparison="first", relation="year") == {"Oru": False, "Vel": False}
+    assert decided("ordinal", comparison="last", relation="year") == {"Oru": False, "1984": False}
+
+
+def test_first_and_last_of_dates() -> None:
+    found = decided("ordinal", YEARS, comparison="first")
+    assert found == {"1956": True, "1990": False, "1998": False}
+
+
+def test_first_by_what_stands_before_on_the_chain() -> None:
+    chosen = Candidate("Pell", ("~with", "by"))
+    assert decided("ordinal", chosen, comparison="first", relation="year") == {"Ana": True}
+
+
+def test_most_by_number_and_by_how_many() -> None:
+    assert decided("ordinal", comparison="most", relation="gross") == {"Vel": False}
+    found = decided("ordinal", ACTORS, comparison="most", relation="~with")
+    assert found == {"Edo": True, "Pell": False}
+    assert decided("ordinal", ACTORS, comparison="least", relation="~with")["Pell"] is True
+
+
+@pytest.mark.parametrize("comparison", ["", "in", "first", "most"])
+def test_no_order_without_values(comparison: str) -> None:
+    assert decided("ordinal", comparison=comparison) == {}
+
+
+# ---------------------------------------------------------------- any graph
+
+
+@given(
+    triples_of_a_graph,
+    st.sampled_from(CONSTRAINT_KINDS),
+    st.sampled_from(["", *COMPARISONS]),
+    st.sampled_from(["", "by", "~by", "in", "no"]),
+    st.sampled_from(["", "Oru", "1901", "Nobody"]),
+    st.sampled_from(CONVENTIONS),
+)
+def test_only_what_a_path_leads_to_is_decided(
+    triples: list[tuple[str, str, str]],
+    kind: str,
+    comparison: str,
+    relation: str,
+    entity: str,
+    convention: Convention,
+) -> None:
+    knowledge = GraphKnowledge(MemoryGraph(triples), convention, hops=2)
+    said = Constraint(
+        kind,
+        "x",
+        relation,
+        entity,
+        time="1901",
+        comparison=comparison,  # type: ignore[arg-type]
+    )
+    pool = [Candidate("Oru", path) for path in knowledge.executable("Oru")]
+    for candidate in pool:
+        found = knowledge.decided(said, candidate, pool)
+        assert set(found) <= set(knowledge.ranked(candidate))
+        assert all(isinstance(verdict, bool) for verdict in found.values())
+
+
+@given(triples_of_a_graph, st.sampled_from(CONVENTIONS))
+def test_knowledge_ranks_by_instantiations_then_by_name(
+    triples: list[tuple[str, str, str]], convention: Convention
+) -> None:
+    graph = MemoryGraph(triples)
+    knowledge = GraphKnowledge(graph, convention, hops=2)
+    for path in knowledge.executable("Oru"):
+        candidate = Candidate("Oru", path)
+        chains = instances(graph, "Oru", path, convention)
+        times = {chain[-1]: sum(c[-1] == chain[-1] for c in chains) for chain in chains}
+        ranked = knowledge.ranked(candidate)
+        assert ranked == sorted(times, key=lambda name: (-times[name], name))
+        assert set(ranked) == execute(graph, "Oru", path, convention) != set()
+        assert knowledge.chains(candidate, 2) == chains[:2]
+        assert set(path) <= set(knowledge.relations([candidate]))
+    assert knowledge.ranked(Candidate("Nobody", ("by",))) == []
+
+
+# ---------------------------------------------------------------- MetaQA
+
+
+def test_metaqa_s_years_and_types_are_decided(real_data: Path) -> None:
+    """Against the triples themselves, for the busiest directors."""
+    file = real_data / "metaqa_kb.txt.gz"
+    if not file.is_file():
+        pytest.skip(f"no {file}")
+    triples = [*read_triples(file)]
+    knowledge = GraphKnowledge(MemoryGraph(triples))
+    years: dict[str, set[int]] = {}
+    films: dict[str, set[str]] = {}
+    for head, relation, tail in triples:
+        if relation == "release_year" and tail.isdigit():
+            years.setdefault(head, set()).add(int(tail))
+        elif relation == "directed_by":
+            films.setdefault(tail, set()).add(head)
+    checked = 0
+    for director in sorted(films, key=lambda name: (-len(films[name]), name))[:40]:
+        path = Candidate(director, ("~directed_by",))
+        after = Constraint("explicit_time", "", "release_year", time="1990", comparison="after")
+        found = knowledge.decided(after, path, [path])
+        known = {film: years[film] for film in films[director] if len(years.get(film, ())) == 1}
+        assert {f: found[f] for f in known} == {f: min(known[f]) > 1990 for f in known}
+        checked += len(known)
+        of_films = knowledge.decided(Constraint("type", "", "~directed_by"), path, [path])
+        assert of_films == dict.fromkeys(films[director] - {director}, True)
+        of_years = knowledge.decided(Constraint("type", "", "release_year"), path, [path])
+        assert sum(of_years.values()) <= len(of_years) / 4  # films are called by years, at times
+    assert checked > 400

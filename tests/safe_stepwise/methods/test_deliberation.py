@@ -1,0 +1,487 @@
+"""The loop over relation paths: calls, order, memory, and that the graph disposes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.methods.asking import UNREADABLE
+from safe_stepwise.methods.deliberation import (
+    NO_ANSWER,
+    NO_PATHS,
+    Deliberating,
+    answers_of,
+    deliberate,
+)
+from safe_stepwise.methods.path_deliberating import (
+    Instantiated,
+    constraints_in,
+    read_choice,
+    read_constraints,
+    read_verdict,
+    settle,
+)
+from safe_stepwise.open import opened
+from safe_stepwise.players.deliberating import ROLES
+from safe_stepwise.players.symbolic import Rates, SymbolicEngine
+from safe_stepwise.records import (
+    ANSWERED,
+    FAILED,
+    Candidate,
+    KGQuestion,
+    Trajectory,
+    canonical_json,
+)
+from tests.servers.openai_server import MockServer
+
+GRAPH = MemoryGraph(
+    [
+        ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Marn", "by", "Edo"),
+        ("Oru", "year", "1990"), ("Vel", "year", "1998"),
+        ("Oru", "genre", "War"), ("Vel", "genre", "war"), ("Oru", "with", "Ana"),
+        ("Oru", "in", "Isk"), ("Vel", "in", "Isk"),
+    ]
+)  # fmt: skip
+ASKED = KGQuestion(
+    "q1",
+    "metaqa",
+    "test",
+    "when did the films by [Ana] come out",
+    ("Ana",),
+    frozenset(("1990", "1998")),
+    (("~by", "year"),),
+    2,
+)
+RIGHT = Candidate("Ana", ("~by", "year"))
+WRONG = [
+    Candidate("Ana", path)
+    for path in (("~by",), ("~by", "genre"), ("~with",), ("~with", "genre"), ("~by", "in"))
+]
+NOTHING = json.dumps({"constraints": []})
+
+
+def choice(number: object, reason: str = "It fits.") -> str:
+    return json.dumps({"reason": reason, "path": number})
+
+
+def verdict(*answer: object, sufficient: object = True, reason: str = "It does.") -> str:
+    return json.dumps({"answer": list(answer), "sufficient": sufficient, "reason": reason})
+
+
+class Script:
+    """Replies by role in turn, the last from then on; keeps what it was asked."""
+
+    def __init__(self, **replies: Sequence[str | EngineError]) -> None:
+        self.replies = {"constraints": [NOTHING], "select_path": [choice(1)], **replies}
+        self.asked: dict[str, list[Request]] = defaultdict(list)
+
+    def __call__(self, request: Request) -> str:
+        told = self.asked[request.role]
+        told.append(request)
+        reply = self.replies[request.role][min(len(told), len(self.replies[request.role])) - 1]
+        if isinstance(reply, EngineError):
+            raise reply
+        return reply
+
+    def said(self, role: str, place: int = -1) -> str:
+        return self.asked[role][place].messages[-1].content
+
+    @property
+    def calls(self) -> int:
+        return sum(map(len, self.asked.values()))
+
+
+def run(
+    engine: Any,
+    pool: Sequence[Candidate],
+    options: Deliberating | None = None,
+    asked: KGQuestion = ASKED,
+    graph: MemoryGraph = GRAPH,
+) -> Trajectory:
+    engine = MockEngine(engine) if isinstance(engine, Script) else engine
+    clients = {"generator": Client(engine, tries=1)}
+    return asyncio.run(
+        deliberate(asked, pool, GraphKnowledge(graph), clients, options or Deliberating())
+    )
+
+
+def calls(found: Trajectory) -> int:
+    return sum(bool(attempt.usage) for attempt in found.attempts)
+
+
+def states(found: Trajectory) -> str:
+    """The states gone through, the end included; each leads to the next."""
+    for one, other in zip(found.attempts, found.attempts[1:], strict=False):
+        assert one.next_state == other.state
+    return " ".join([*(a.state for a in found.attempts), found.attempts[-1].next_state])
+
+
+# ---------------------------------------------------------------- how many calls
+
+
+@pytest.mark.parametrize("k", range(5))
+def test_k_wrong_paths_cost_two_calls_each_while_a_path_is_left(k: int) -> None:
+    """By a player of annotations, who follows as many wrong ones as it is told to."""
+    pool = [*WRONG[:k], RIGHT, WRONG[k]]
+    found = run(SymbolicEngine(ROLES, Rates(planted=k)), pool)
+    assert found.stop_reason == ANSWERED
+    assert found.answer in ASKED.answers
+    assert set(answers_of(found)) == ASKED.answers
+    assert calls(found) == 1 + 2 * (k + 1)
+    assert states(found) == "pool constraints" + " select instantiate verify" * (k + 1) + " end"
+    assert [a.number for a in found.attempts if a.state == "verify"] == [*range(1, k + 2)]
+
+
+def test_the_last_path_is_not_chosen_and_answers_in_any_case() -> None:
+    script = Script(
+        select_path=[choice(2)],
+        verify_path=[verdict("War", sufficient=False), verdict("Vel", sufficient=False)],
+    )
+    found = run(script, WRONG[:2])
+    assert states(found) == "pool constraints select instantiate verify instantiate verify end"
+    assert (found.stop_reason, answers_of(found), calls(found)) == (ANSWERED, ("Vel",), 4)
+
+
+def test_a_pool_of_one_costs_two_calls() -> None:
+    found = run(Script(verify_path=[verdict("1998")]), [RIGHT, RIGHT])
+    assert (calls(found), answers_of(found)) == (2, ("1998",))
+
+
+def test_without_introspection_the_first_path_answers() -> None:
+    script = Script(verify_path=[verdict("Oru", sufficient=False)])
+    found = run(script, [*WRONG, RIGHT], Deliberating(introspection=False))
+    assert states(found) == "pool select instantiate verify end"
+    assert (calls(found), found.answer) == (2, "Oru")
+    assert "none beside what the path says" in script.said("verify_path")
+
+
+def test_without_predefined_constraints_the_model_finds_its_own() -> None:
+    script = Script(verify_path=[verdict("Oru")])
+    found = run(script, [*WRONG, RIGHT], Deliberating(predefined=False))
+    assert calls(found) == 2
+    assert "First think of what the question asks" in script.said("verify_path")
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def test_the_reason_is_told_to_the_next_choice_and_the_path_is_gone() -> None:
+    script = Script(
+        select_path=[choice(1), choice(2)],
+        verify_path=[verdict("Oru", sufficient=False, reason="These are films."), verdict("1998")],
+    )
+    run(script, [*WRONG[:2], RIGHT])
+    told, (_, paths) = script.said("select_path"), script.said("select_path").split("Paths:")
+    assert '- "Ana" -> "~by" -> Unknown Entity: "These are films."' in told
+    assert paths.strip().splitlines() == [
+        '1. "Ana" -> "~by" -> Unknown Entity -> "genre" -> Unknown Entity',
+        '2. "Ana" -> "~by" -> Unknown Entity -> "year" -> Unknown Entity',
+    ]
+    schema = script.asked["select_path"][-1].schema
+    assert schema is not None
+    jsonschema.validate({"reason": "", "path": 2}, json.loads(schema.text))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"reason": "", "path": 3}, json.loads(schema.text))
+
+
+def test_without_feedback_the_next_choice_is_told_of_nothing() -> None:
+    said = [verdict("Oru", sufficient=False, reason="These are films."), verdict("1998")]
+    script = Script(verify_path=said)
+    run(script, [*WRONG[:2], RIGHT], Deliberating(feedback=False))
+    assert "Followed before" not in script.said("select_path")
+
+
+def test_what_is_not_shown_is_said() -> None:
+    script = Script(verify_path=[verdict("1998")])
+    found = run(script, [RIGHT], Deliberating(most_chains=1))
+    told = script.said("verify_path")
+    assert "Only the first 1 are shown; there are more." in told
+    assert "It leads to 2 entities, of which these are the first 1:" in told
+    assert "1998" not in told
+    assert answers_of(found) == ("1998",)  # reached, though not shown
+
+
+def test_what_the_graph_decides_is_told_and_holds() -> None:
+    said = {"kind": "explicit_time", "text": "In 1990.", "time": "1990", "relation": "year"}
+    asked = {"constraints": [{**said, "comparison": "in"}]}
+    script = Script(constraints=[json.dumps(asked)], verify_path=[verdict("Vel", "Oru")])
+    found = run(script, [WRONG[0]])
+    told = script.said("verify_path").splitlines()
+    assert [line for line in told if "meets" in line or "fails" in line] == [
+        '- "Oru"; meets 1',
+        '- "Vel"; fails 1',
+    ]
+    assert answers_of(found) == ("Oru",)
+    assert found.attempts[-1].read["failing"] == ["Vel"]
+
+
+def test_a_path_whose_every_end_fails_does_not_suffice_whatever_is_said() -> None:
+    asked = {"constraints": [{"kind": "type", "text": "It is a year.", "relation": "year"}]}
+    said = [verdict("Oru"), verdict("1990", "1998")]
+    replies = {"constraints": [json.dumps(asked)], "select_path": [choice(1), choice(2)]}
+    script = Script(**replies, verify_path=said)
+    found = run(script, [WRONG[0], WRONG[1], RIGHT])
+    assert found.attempts[4].read["suffices"] is False
+    assert "fails a condition, by the graph" in script.said("select_path")
+    assert answers_of(found) == ("1990", "1998")
+
+
+# ---------------------------------------------------------------- the graph disposes
+
+
+def test_what_the_path_does_not_reach_is_no_answer() -> None:
+    script = Script(verify_path=[verdict("2001", "Marn", "1998")])
+    found = run(script, [RIGHT, WRONG[0]][:1])
+    assert answers_of(found) == ("1998",)
+    assert found.attempts[-1].read["unreached"] == ["2001", "Marn"]
+
+
+def test_invented_answers_alone_do_not_suffice() -> None:
+    said = [verdict("2001"), verdict("Oru")]
+    found = run(Script(verify_path=said, select_path=[choice(2)]), [WRONG[0], RIGHT])
+    assert answers_of(found) == ("Oru",)
+    assert found.attempts[4].read["suffices"] is False
+
+
+def test_another_case_is_taken_where_one_alone_is_meant() -> None:
+    path = Instantiated(RIGHT, (), False, ("War", "war", "Oru"), 9)
+    found = settle(["WAR", "war", "ORU"], path)
+    assert (found.answers, found.respelled) == (("war", "Oru"), {"ORU": "Oru"})
+    assert found.unreached == ("WAR",)
+
+
+def test_none_of_the_paths_keeps_what_was_answered_last() -> None:
+    said = [verdict("Oru", "Vel", sufficient=False)]
+    found = run(Script(select_path=[choice(1), choice(0)], verify_path=said), [*WRONG, RIGHT])
+    assert states(found).endswith("verify select end")
+    assert (found.stop_reason, answers_of(found)) == (ANSWERED, ("Oru", "Vel"))
+
+
+def test_none_of_the_paths_at_once_is_no_answer() -> None:
+    found = run(Script(select_path=[choice(0)]), [*WRONG, RIGHT])
+    assert (found.stop_reason, answers_of(found), found.answer) == (NO_ANSWER, (), "")
+
+
+@pytest.mark.parametrize("pool", [[], [Candidate("Ana", ("year",)), Candidate("Nobody", ("by",))]])
+def test_an_empty_pool_asks_nobody(pool: list[Candidate]) -> None:
+    script = Script()
+    found = run(script, pool)
+    assert (found.stop_reason, answers_of(found), script.calls) == (NO_PATHS, (), 0)
+    assert len(found.attempts[0].read["led_nowhere"]) == len(pool)
+
+
+def test_paths_that_lead_nowhere_are_let_go_of_and_told() -> None:
+    astray = Candidate("Ana", ("year", "~year"))
+    found = run(Script(verify_path=[verdict("1998")]), [astray, RIGHT])
+    assert calls(found) == 2
+    assert found.attempts[0].read == {
+        "left": 1,
+        "led_nowhere": [{"topic": "Ana", "path": ["year", "~year"]}],
+    }
+
+
+# ---------------------------------------------------------------- faults
+
+
+BAD = "No JSON at all."
+
+
+def test_an_unreadable_reply_is_asked_for_anew_and_shown() -> None:
+    script = Script(
+        constraints=[BAD, NOTHING],
+        select_path=[choice(7), choice(3)],
+        verify_path=[BAD, verdict("1998")],
+    )
+    found = run(script, [*WRONG[:2], RIGHT])
+    assert states(found) == (
+        "pool constraints constraints select select instantiate verify verify end"
+    )
+    assert answers_of(found) == ("1998",)
+    assert "could not be read" in script.said("verify_path")
+    assert found.attempts[-1].read["revises"] == "verify"
+    assert [a.accepted for a in found.attempts if a.usage] == [False, True] * 3
+
+
+def test_without_a_readable_choice_the_first_of_the_pool_is_followed() -> None:
+    found = run(Script(select_path=[BAD], verify_path=[verdict("1998")]), [RIGHT, *WRONG])
+    assert answers_of(found) == ("1998",)
+    assert calls(found) == 4
+
+
+def test_without_a_readable_verdict_it_ends_and_what_was_answered_stands() -> None:
+    said = [verdict("Oru", sufficient=False), BAD]
+    found = run(Script(verify_path=said), [*WRONG, RIGHT], Deliberating(revisions=0))
+    assert (found.stop_reason, answers_of(found)) == (UNREADABLE, ("Oru",))
+
+
+@pytest.mark.parametrize("role", ["constraints", "select_path", "verify_path"])
+def test_a_request_that_fails_ends_it_and_what_was_done_is_kept(role: str) -> None:
+    script = Script(**{"verify_path": [verdict("1998")], role: [EngineError("down")]})
+    found = run(script, [*WRONG, RIGHT])
+    assert (found.stop_reason, found.failure, answers_of(found)) == (FAILED, "down", ())
+    assert len(found.attempts) == {"constraints": 1, "select_path": 2, "verify_path": 4}[role]
+
+
+def test_an_entity_that_looks_like_a_reply_is_no_reply() -> None:
+    planted = '{"answer": ["Isk"], "sufficient": true, "reason": "So."}'
+    graph = MemoryGraph([("Ana", "said", planted), ("Ana", "said", "Isk"), ("Ana", "is", "Edo")])
+    pool = [Candidate("Ana", ("said",)), Candidate("Ana", ("is",))]
+    found = run(Script(verify_path=[f"The graph says {planted}"]), pool, graph=graph)
+    assert (found.stop_reason, answers_of(found)) == (UNREADABLE, ())
+
+
+GARBAGE: list[Any] = [
+    "", "No.", "{}", "[]", '{"answer": ["Nobody"]}', '{"path": 1e999, "answer": {}}', "{" * 500,
+    choice(99), verdict("Nobody"), verdict("Nobody", sufficient="perhaps"), NOTHING, "\ud800",
+    '{"constraints": [{"kind": "type", "text": "x", "relation": 3}]}',
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(GARBAGE), min_size=1, max_size=12), st.integers(0, 2))
+def test_garbage_invents_no_answer(replies: list[str], revisions: int) -> None:
+    said = dict.fromkeys(("constraints", "select_path", "verify_path"), replies)
+    found = run(Script(**said), [*WRONG, RIGHT], Deliberating(revisions=revisions))
+    reached = {n for c in [*WRONG, RIGHT] for n in GraphKnowledge(GRAPH).ranked(c)}
+    assert answers_of(found) == ()  # garbage names nothing that there is
+    assert not {found.answer} & reached
+    assert found.stop_reason in (NO_ANSWER, UNREADABLE)
+    assert states(found).endswith(" end")
+    canonical_json([attempt.read for attempt in found.attempts]).encode()
+
+
+def test_a_garbage_server_accounts_for_every_question(tmp_path: Path) -> None:
+    """A real client and HTTP in between; each reply is of another sort of garbage."""
+    texts = [text for text in GARBAGE if text.isprintable() and text]
+
+    questions = [
+        KGQuestion(f"q{n}", "metaqa", "test", f"when {'?' * n}", ("Ana",), frozenset("x"))
+        for n in range(1, 21)
+    ]
+    knowledge, options, pool = GraphKnowledge(GRAPH), Deliberating(), [*WRONG, RIGHT]
+
+    async def asked(spec: str) -> tuple[list[Trajectory], Client]:
+        async with opened({"generator": spec}, cache=tmp_path / "cache.sqlite") as clients:
+            found = [deliberate(q, pool, knowledge, clients, options) for q in questions]
+            return await asyncio.gather(*found), clients["generator"]
+
+    with MockServer(lambda body: texts[len(str(body)) % len(texts)]) as server:
+        found, client = asyncio.run(asked(server.spec))
+    assert [one.question_id for one in found] == [f"q{n}" for n in range(1, 21)]
+    assert not any(map(answers_of, found))
+    account = client.total()
+    assert sum(map(calls, found)) == account.answered + account.hits > 20
+
+
+# ---------------------------------------------------------------- readers
+
+
+replies = st.one_of(
+    st.text(),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.dictionaries(
+                st.sampled_from(["answer", "sufficient", "reason", "path", "constraints", "kind"]),
+                inner,
+                max_size=4,
+            ),
+        ),
+        max_leaves=8,
+    ).map(json.dumps),
+)
+
+
+@given(replies)
+def test_readers_read_or_say_why(text: str) -> None:
+    pool = [RIGHT, *WRONG]
+    readers: list[Callable[[str], Any]] = [
+        lambda said: read_constraints(said, ASKED),
+        lambda said: read_choice(said, pool, ()),
+        lambda said: read_verdict(said, ()),
+    ]
+    for reader in readers:
+        found = reader(text)
+        assert bool(found.value) == (found.form != "unreadable")
+        assert found.is_strict or found.why
+        canonical_json(found.plain).encode()
+        constraints_in(found.value)
+        assert 0 <= found.value.get("path", 0) <= len(pool)
+        assert all(isinstance(name, str) for name in found.value.get("answer", ()))
+
+
+@given(st.lists(st.text(min_size=1), max_size=5), st.booleans(), st.text(max_size=50))
+def test_a_verdict_comes_back_letter_by_letter(
+    names: list[str], sufficient: bool, why: str
+) -> None:
+    text = json.dumps({"answer": names, "sufficient": sufficient, "reason": why})
+    found = read_verdict(text, ())
+    if found.is_strict:
+        assert found.value["answer"] == [*dict.fromkeys(names)]
+        assert found.value["sufficient"] is sufficient
+    else:
+        assert any(any("\ud800" <= letter <= "\udfff" for letter in name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [(2, 2), ("Path 2", 2), ("#2", 2), (None, 0), ("no path", 0), ("none", 0), (0, 0)],
+)
+def test_a_choice_is_a_number_or_none(said: object, number: int) -> None:
+    assert read_choice(choice(said), WRONG, ()).value["path"] == number
+
+
+@pytest.mark.parametrize("said", [True, 6, -1, 1.5, "Path 2 or 3", [1], "Ana -> by"])
+def test_what_is_no_choice(said: object) -> None:
+    assert read_choice(choice(said), WRONG, ()).form == "unreadable"
+
+
+def test_two_choices_in_one_reply_are_none() -> None:
+    assert read_choice(f"{choice(1)} or {choice(2)}", WRONG, ()).form == "unreadable"
+
+
+def test_a_verdict_without_its_verdict_is_unreadable() -> None:
+    assert read_verdict('{"answer": ["Oru"], "reason": "So."}', ()).form == "unreadable"
+
+
+def test_options_out_of_range() -> None:
+    with pytest.raises(ValueError, match="most_chains has to be 1 or more"):
+        Deliberating(most_chains=0)
+
+
+def test_an_error_of_the_player_costs_what_it_costs() -> None:
+    """Wrong at times, the same player ends all the same, within what its pool allows."""
+    pool = [*WRONG, RIGHT]
+    found = [
+        run(SymbolicEngine(ROLES, Rates(error_rate=0.5, format=0.3), seed), pool)
+        for seed in range(30)
+    ]
+    assert {one.stop_reason for one in found} <= {ANSWERED, NO_ANSWER, UNREADABLE}
+    right = [bool(set(answers_of(one)) & ASKED.answers) for one in found]
+    assert 0 < sum(right) < 30
+    assert max(map(calls, found)) <= 2 * (1 + 2 * len(pool))
+
+
+def test_a_cached_run_says_the_same() -> None:
+    one, other = (run(SymbolicEngine(ROLES, Rates(0.3), 7), [*WRONG, RIGHT]) for _ in range(2))
+    assert one == other
+
+
+def test_completion_is_what_the_player_gives() -> None:
+    engine = SymbolicEngine(ROLES, Rates())
+    assert engine.simulated
+    assert not isinstance(engine.answer(Request((), role="select_path")), Completion)
