@@ -14,7 +14,8 @@ from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_summary import summary
 from builders.synthetic.films import Films, write_films
 from cards.paths import files
-from evaluators.deliberation.command import Proposing, carry_out, contenders
+from evaluators.deliberation.command import carry_out
+from evaluators.deliberation.contending import Proposing, contenders
 from evaluators.deliberation.proposing import BASELINES
 from evaluators.deliberation.results import OWNED
 from evaluators.deliberation.running import Plan
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     add("--questions", **FILE, help="over it, as build_paths --benchmark metaqa takes them")
     add("--rows", **COUNT, help="rows to train on (default: the recipes')")
     add("--kto", action="store_true", help="train by KTO, too, after SFT: twice the time")
-    add("--per-hop", **COUNT, default=40, help="held-out questions of each hops (default 40)")
+    add("--per-hop", **COUNT, default=40, help="held-out questions of each number of hops (40)")
     add("--output", **FOLDER, default=output, help="default build/demo-paths")
     options = parser.parse_args(arguments)
     if (options.kb is None) != (options.questions is None):
@@ -67,14 +68,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def built(kb: Path, questions: Path, output: Path) -> Path:
     """The set of weakly labelled paths."""
-    plan = PathsBuild(
-        benchmark=BENCHMARK,
-        sources=(str(questions),),
-        split="train",
-        output=output,
-        kb=kb,
-        workers=cores(),
-    )
+    sources = (str(questions),)
+    plan = PathsBuild(BENCHMARK, sources, "train", output, kb=kb, workers=cores())
     print(summary(plan, build(plan, files)), flush=True)
     return output / paths_set(BENCHMARK)
 
