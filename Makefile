@@ -1,5 +1,6 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
 # make demo-train  trains a tiny verifier on the demo's rows, on the CPU: half an hour, an hour without AVX-512 (3.9 GB)
+# make demo-paths  trains a tiny model to propose paths over a made-up graph, on the CPU: half an hour (3.9 GB)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
@@ -11,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-train test test-vllm lint format lock bench clean
+.PHONY: help demo demo-train demo-paths test test-vllm lint format lock bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -81,6 +82,10 @@ test-vllm: $(VLLM_VENV)/models.stamp
 demo-train: $(VLLM_VENV)/models.stamp
 	@test -d build/demo/datasets/safe-verifier-steps || $(MAKE) demo
 	$(VLLM_VENV)/bin/python -m scripts.demo_train
+
+# Over a graph of your own: make demo-paths KB=kb.txt QUESTIONS=questions.jsonl
+demo-paths: $(VLLM_VENV)/models.stamp
+	$(VLLM_VENV)/bin/python -m scripts.demo_paths $(if $(KB),--kb "$(KB)") $(if $(QUESTIONS),--questions "$(QUESTIONS)")
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -5,7 +5,6 @@ make demo-train    (after `make demo`; or, where torch, trl, peft, bitsandbytes 
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,14 +17,12 @@ from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import FOLDER, command, run, warn
 from scripts.evaluate_verifier import evaluated
-from scripts.training_options import summary
+from scripts.training_options import forget_stale, summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import VerifierRecipe, read_recipe
-from trainers.data import kind_of
 from trainers.lora import merge
 from trainers.record import RECORD
-from trainers.rows.base import fingerprint
 from trainers.run import train
 
 ROOT = Path(__file__).parents[1]
@@ -74,19 +71,6 @@ def main(arguments: Sequence[str]) -> None:
     print(evaluated(measured))
     found = read_json(measured.output / "verifier_quality.json")
     print("\n" + "\n".join(margins(found)))
-
-
-def forget_stale(recipe: VerifierRecipe) -> None:
-    """Remove an adapter of other rows or another recipe, which `--resume` would take for done."""
-    file = recipe.output / RECORD
-    if not file.is_file():
-        return
-    made = read_json(file)
-    rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
-    places = ("base_model", "dataset", "output")
-    same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
-    if not same or made["dataset"]["sha256"] != fingerprint(rows):
-        shutil.rmtree(recipe.output)
 
 
 if __name__ == "__main__":

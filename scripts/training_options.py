@@ -3,14 +3,20 @@
 import argparse
 import dataclasses
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from scripts.cli import command, warn
+from trainers.checkpoints import read_json
 from trainers.config import Recipe, keys, known_key, read_recipe
+from trainers.data import kind_of
+from trainers.record import RECORD
+from trainers.rows.base import fingerprint
 from trainers.run import train
 
 
@@ -58,6 +64,21 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
     base = record["base_model"]["name"]
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
+
+
+def forget_stale(recipe: Recipe) -> None:
+    """Remove an adapter of other rows, another start or recipe, which `--resume` takes for done."""
+    file = recipe.output / RECORD
+    if not file.is_file():
+        return
+    made = read_json(file)
+    rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
+    places = ("base_model", "dataset", "output", "start")
+    same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
+    if recipe.start is not None:
+        same &= made["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
+    if not same or made["dataset"]["sha256"] != fingerprint(rows):
+        shutil.rmtree(recipe.output)
 
 
 def read_options(

@@ -6,12 +6,12 @@ from typing import Any
 import yaml
 
 
-def _load(name: str) -> Any:
+def load(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load((Path(__file__).parent / name).read_text(encoding="utf-8"), loader)
 
 
-_QUESTIONS: dict[str, Any] = _load("questions.yaml")
+_QUESTIONS: dict[str, Any] = load("questions.yaml")
 PHRASES: dict[str, str] = _QUESTIONS["phrases"]
 ASKED: dict[str, list[str]] = _QUESTIONS["asked"]
 ASKED_FREELY: dict[str, list[str]] = _QUESTIONS["asked_freely"]

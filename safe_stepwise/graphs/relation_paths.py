@@ -45,7 +45,7 @@ def execute(
         nodes = graph.follow(nodes, relation)
         if convention == NO_TOPIC:
             nodes.discard(start)
-    return frozenset(graph.names(nodes))
+    return frozenset(graph.names(sorted(nodes)))
 
 
 def instances(

@@ -4,8 +4,9 @@
     python -m tests.benchmarks.bench_graph 200000 --beside       # and the others that are installed
 
 Triples are made up in Freebase's proportions: three entities to ten triples, relations and heads
-as uneven as there. Seconds are those of this process's work; on an idle machine the clock says no
-more.
+as uneven as there, and a tenth of the tails among a thousand hubs (countries, professions). Paths
+are drawn from topics like most, and from hubs by whatever leads to most entities: the worst that
+there is. Seconds are those of this process's work; on an idle machine the clock says no more.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from scripts.cli import Parser, positive, run
 SIZE = 8_000_000
 QUESTIONS = 300
 RELATIONS = 700
+HUBS = 1_000
 HEADER = (
     "store",
     "build s",
     "clock s",
     "MB on disk",
     "ms a question",
+    "from hubs",
     "slowest",
     "build x",
     "walk x",
@@ -51,9 +54,10 @@ def triples(number: int) -> Iterator[NamedTriple]:
     """Always the same ones."""
     draw = random.Random(7).random
     entities = max(2, number * 3 // 10)
-    for _ in range(number):
+    for place in range(number):
         head, tail = int(draw() * draw() * entities), int(draw() * entities)
-        yield f"entity {head}", f"domain.type.{int(RELATIONS * draw() ** 3)}", f"entity {tail}"
+        end = f"entity {tail}" if place % 10 else f"hub {int(HUBS * draw() ** 3)}"
+        yield f"entity {head}", f"domain.type.{int(RELATIONS * draw() ** 3)}", end
 
 
 def asked(graph: GraphStore, number: int) -> Asked:
@@ -68,6 +72,19 @@ def asked(graph: GraphStore, number: int) -> Asked:
             nodes = steps[path[-1]]
         if len(path) == 3:
             found.append((topic, tuple(path)))
+    return found
+
+
+def asked_of_hubs(graph: GraphStore) -> Asked:
+    """Of every tenth hub the path that leads to most entities at each hop."""
+    found: Asked = []
+    for hub in range(0, HUBS, 10):
+        topic, path = f"hub {hub}", list[str]()
+        nodes = {node for node in [graph.node(topic)] if node is not None}
+        while len(path) < 3 and (steps := graph.steps(nodes)):
+            path.append(max(sorted(steps), key=lambda name: len(steps[name])))
+            nodes = steps[path[-1]]
+        found.append((topic, tuple(path)))
     return found
 
 
@@ -150,6 +167,7 @@ def main(arguments: Sequence[str]) -> None:
         pass
     made = time.process_time() - made
     questions: Asked = []
+    hubs: Asked = []
     for name, build in list(STORES.items())[: None if options.beside else 1]:
         if name in ("networkx", "duckdb") and find_spec(name) is None:
             print(f"{name} is not installed: left out", file=sys.stderr)
@@ -162,10 +180,12 @@ def main(arguments: Sequence[str]) -> None:
             size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
             if name == "sqlite":
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-                questions = asked(SqliteGraph(Path(folder, "graph.sqlite")), options.triples)
-            each, slowest = timed(walk, questions)
+                graph = SqliteGraph(Path(folder, "graph.sqlite"))
+                questions, hubs = asked(graph, options.triples), asked_of_hubs(graph)
+            each, _ = timed(walk, questions)
+            of_hubs, slowest = timed(walk, hubs)
         ours: Any = lines[1] if len(lines) > 1 else (name, spent, clock, size, each)
-        figures = (spent, clock, size, each, slowest, spent / ours[1], each / ours[4])
+        figures = (spent, clock, size, each, of_hubs, slowest, spent / ours[1], each / ours[4])
         lines.append((name, *(round(figure, 3) for figure in figures)))
         print(table(lines), flush=True)
     print(f"{options.triples:,} triples, which took {made:.1f} s to make up (not counted)")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs import sqlite_store
 from safe_stepwise.graphs.relation_paths import (
     CONVENTIONS,
     execute,
@@ -99,6 +100,33 @@ def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
             told.append({r: sorted(graph.names(ends)) for r, ends in steps.items()})
         assert told[0] == told[1]
         disk.close()
+
+
+@given(triples_of_a_graph, st.integers(1, 4))
+def test_rows_are_whole_wherever_a_block_of_them_ends(
+    triples: list[NamedTriple], block: int
+) -> None:
+    """What a relation leads to is one row, which the last edge of a block must not cut."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_store, "_BLOCK", block)
+        disk = on_disk(triples, folder)
+        for name in {name for h, _, t in triples for name in (h, t)}:
+            node = disk.node(name)
+            assert node is not None
+            for relation in disk.relations:
+                ends = {t for h, r, t in edges(triples) if (h, r) == (name, relation)}
+                assert set(disk.names(disk.follow([node], relation))) == ends
+        disk.close()
+
+
+def test_names_come_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
+    triples = [(f"film {i}", 'by "x"', f"Ünï\n\\{i}") for i in range(50)]
+    disk, memory = on_disk(triples, str(tmp_path)), MemoryGraph(triples)
+    nodes = [n for h, _, t in triples for name in (t, h) if (n := disk.node(name)) is not None]
+    for asked in (nodes, nodes[::-1], [*nodes[:3], *nodes[:3]], sorted(nodes), []):
+        same = [memory.node(name) for name in disk.names(asked)]
+        assert memory.names([n for n in same if n is not None]) == disk.names(asked)
+        assert [disk.node(name) for name in disk.names(asked)] == asked
 
 
 @given(triples_of_a_graph, st.sampled_from(NAMES))

@@ -1,0 +1,115 @@
+"""Train a tiny model to propose relation paths, and measure it beside what asks no training.
+
+make demo-paths    (or, where torch, trl, peft and bitsandbytes are installed:
+                    python -m scripts.demo_paths)
+"""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from builders.paths.kg_build import build
+from builders.paths.kg_collect import PathsBuild
+from builders.paths.relation_summary import summary
+from builders.synthetic.films import Films, write_films
+from cards.paths import files
+from evaluators.deliberation.command import carry_out
+from evaluators.deliberation.contending import Proposing, contenders
+from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.results import OWNED
+from evaluators.deliberation.running import Plan
+from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.open import open_engine
+from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.names import paths_set
+from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn
+from scripts.deliberation_source import source_of
+from scripts.training_options import forget_stale
+from scripts.training_options import summary as told
+from trainers.config import PathRecipe, read_recipe
+from trainers.run import train
+
+ROOT = Path(__file__).parents[1]
+RECIPES = ROOT / "trainers" / "recipes"
+BENCHMARK = "metaqa"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make questions, label, train and measure; done parts are not done again."""
+    parser = command("demo_paths", (__doc__ or "").partition("\n")[0])
+    add, output = parser.add_argument, ROOT / "build" / "demo-paths"
+    add("--kb", **FILE, help="a graph of your own, with --questions (default: made-up films)")
+    add("--questions", **FILE, help="over it, as build_paths --benchmark metaqa takes them")
+    add("--rows", **COUNT, help="rows to train on (default: the recipes')")
+    add("--kto", action="store_true", help="train by KTO, too, after SFT: twice the time")
+    add("--per-hop", **COUNT, default=40, help="held-out questions of each number of hops (40)")
+    add("--output", **FOLDER, default=output, help="default build/demo-paths")
+    options = parser.parse_args(arguments)
+    if (options.kb is None) != (options.questions is None):
+        raise UserError("--kb and --questions go together: name both, or neither")
+    kb, questions = options.kb, options.questions
+    if kb is None:
+        kb, questions = write_films(Films(), options.output / "films")
+        print("Films, people and questions are made up (builders/synthetic/films.py).\n")
+    dataset = built(kb, questions, options.output)
+    adapters = {"SFT": trained("sft", dataset, options.output, options.rows)}
+    if options.kto:
+        start = adapters["SFT"].output
+        adapters["KTO"] = trained("kto", dataset, options.output, options.rows, start)
+    specs = [*BASELINES, *(f"{name}={spec(recipe)}" for name, recipe in adapters.items())]
+    print(measured(kb, questions, dataset, specs, options.per_hop, options.output / "quality"))
+    if options.kb is None:
+        print("\nOf made-up questions: a demonstration, and no result.")
+
+
+def built(kb: Path, questions: Path, output: Path) -> Path:
+    """The set of weakly labelled paths."""
+    sources = (str(questions),)
+    plan = PathsBuild(BENCHMARK, sources, "train", output, kb=kb, workers=cores())
+    print(summary(plan, build(plan, files)), flush=True)
+    return output / paths_set(BENCHMARK)
+
+
+def trained(
+    method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None
+) -> PathRecipe:
+    """Train by a method on templates of the train split alone; returns by what recipe."""
+    asked = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
+    asked |= {} if rows is None else {"filters.rows": str(rows)}
+    asked |= {} if start is None else {"start": str(start)}
+    recipe = read_recipe(RECIPES / f"dp-{method}-smollm2-cpu.yaml", asked, PathRecipe)
+    forget_stale(recipe)
+    print(f"\n{method.upper()}:", told(train(recipe, resume=True, warn=warn), recipe.output), "\n")
+    return recipe
+
+
+def spec(recipe: PathRecipe) -> str:
+    """How an engine with the adapter of a recipe is called."""
+    return f"transformers:{recipe.base_model}+{recipe.output}"
+
+
+def measured(
+    kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path
+) -> str:
+    """The held-out questions answered by the first path of each; what came of it, in words."""
+    asked = Namespace(benchmark=BENCHMARK, questions=[str(questions)], split="train", kb=kb)
+    held_out = {"train": dataset, "splits": "template", "held_out": True, "per_hop": per_hop}
+    vars(asked).update(held_out, labels="gold", max_hops=HOPS, limit=None)
+    how = Proposing(candidates=1, constrained=True, labels="gold", seed=0)
+    with (
+        exclusive(output, "evaluation", OWNED),
+        closing(ResponseCache(output.with_name("replies.sqlite"))) as cache,
+    ):
+        source, learnt, notes = source_of(asked)
+        found = contenders(
+            specs, how, source.asked, learnt, lambda spec: Client(open_engine(spec), cache)
+        )
+        return carry_out(Plan(source, found, output, notes=notes))
+
+
+if __name__ == "__main__":
+    run(main)
