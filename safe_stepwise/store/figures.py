@@ -12,7 +12,6 @@ COLORS = {
     "Correct": "#bbbbbb",
     "Missing Evidence": "#66ccee",
 }
-_DPI = 120
 
 
 def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
@@ -33,7 +32,6 @@ def _saved(
 ) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     # The defaults, whatever style the user's own matplotlibrc asks for.
@@ -45,18 +43,9 @@ def _saved(
             "svg.hashsalt": "safe-stepwise",  # of the names within, which would else be drawn anew
         }
     ):
-        figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
-        (FigureCanvasSVG if form == "svg" else FigureCanvasAgg)(figure)
+        figure = Figure(figsize=size, dpi=120, layout="constrained")
+        FigureCanvasAgg(figure)
         draw(figure)
-        _lay_out(figure, 72 if form == "svg" else _DPI)  # as SVG measures, whatever its figure has
         stream = io.BytesIO()
-        figure.savefig(stream, format=form, metadata=metadata, dpi=_DPI)
+        figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()
-
-
-def _lay_out(figure: Any, dpi: int) -> None:
-    """Place what a figure holds; left to itself it draws all of it once more to do so."""
-    figure.dpi = dpi
-    figure.get_layout_engine().execute(figure)
-    figure.set_layout_engine("none")
-    figure.dpi = _DPI
