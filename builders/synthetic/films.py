@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from builders.synthetic.people import SURNAMES
 from builders.synthetic.wording import load
@@ -188,6 +189,6 @@ def _by_way_of_films(words: Mapping[str, Mapping[str, object]]) -> Iterator[tupl
 
 
 @cache
-def _words() -> Mapping[str, Mapping[str, list[str]]]:
-    words: Mapping[str, Mapping[str, list[str]]] = load("films.yaml")
+def _words() -> dict[str, Any]:
+    words: dict[str, Any] = load("films.yaml")
     return words
