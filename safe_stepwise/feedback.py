@@ -21,7 +21,7 @@ import json
 import re
 from typing import Any, Literal, NamedTuple, get_args
 
-from safe_stepwise.records import Feedback
+from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
 from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
 from safe_stepwise.taxonomy import (
     CORRECT,
@@ -31,10 +31,6 @@ from safe_stepwise.taxonomy import (
     labels,
     normalize_label,
 )
-
-VerdictOrder = Literal["label_first", "evidence_first"]
-"""Which of its parts a verdict begins with; SAFE's is ``label_first`` (v1, section 3.4)."""
-LABEL_FIRST, EVIDENCE_FIRST = VERDICT_ORDERS = get_args(VerdictOrder)
 
 Comparison = Literal["same", "different", "absent"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)

@@ -15,8 +15,8 @@ from builders.steps.summary import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError
-from safe_stepwise.feedback import VERDICT_ORDERS
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
+from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.names import VERIFIER_STEPS, known_version
 from scripts.cli import COUNT, FOLDER, add_teacher, add_teacher_options, command, cores, run, warn
 from scripts.role_options import add_role_options

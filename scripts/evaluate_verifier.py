@@ -17,10 +17,10 @@ from evaluators.verifier.page import summary
 from evaluators.verifier.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.feedback import VERDICT_ORDERS
 from safe_stepwise.methods.prompt_sets import PROMPTS
 from safe_stepwise.methods.verifier import ROLE, prompt_digest
 from safe_stepwise.open import Opener
+from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import ASKED_OF, TEST
 from safe_stepwise.taxonomy import DROPPABLE

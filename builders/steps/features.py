@@ -3,10 +3,11 @@
 from typing import Any
 
 from builders.steps.rows import StepRow
-from safe_stepwise.feedback import EVIDENCE_FIRST, format_feedback
+from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.names import (
     IDEAL,

@@ -8,10 +8,10 @@ from typing import Any
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.feedback import VerdictOrder
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.taught import as_learnt, check_examples, dropped_category
 from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.records import VerdictOrder
 from safe_stepwise.store.names import TEST
 from safe_stepwise.taxonomy import Category
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from safe_stepwise.feedback import VerdictOrder
 from safe_stepwise.methods.options import AS_PUBLISHED
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.records import Passage
+from safe_stepwise.records import Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 Search = Callable[[str], Sequence[Passage]]

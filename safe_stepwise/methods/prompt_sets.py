@@ -7,7 +7,7 @@ are rendered by the same functions (`generator.generator_request`, `verifier.ver
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from safe_stepwise.feedback import LABEL_FIRST, VERDICT_ORDERS, VerdictOrder
+from safe_stepwise.records import LABEL_FIRST, VERDICT_ORDERS, VerdictOrder
 
 PromptsName = Literal["paper", "compact"]
 """``compact``: at most forty words of instructions, for models that learn the task from rows."""

@@ -18,7 +18,7 @@ from typing import get_args
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.feedback import FeedbackError, VerdictOrder, parse_feedback
+from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.asking import GENERATOR
 from safe_stepwise.methods.hops import (
     DECOMPOSE,
@@ -53,7 +53,15 @@ from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import brought, told
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
-from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory
+from safe_stepwise.records import (
+    ANSWERED,
+    Feedback,
+    Passage,
+    Question,
+    Step,
+    Trajectory,
+    VerdictOrder,
+)
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Category
 

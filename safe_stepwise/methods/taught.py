@@ -14,8 +14,8 @@ from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.feedback import VERDICT_ORDERS
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
+from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.names import TRAINING
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.taxonomy import DROPPABLE, Category
