@@ -11,6 +11,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from scripts.cli import command, warn
 from trainers.config import Recipe, keys, known_key, read_recipe
+from trainers.full import MODEL
 from trainers.run import train
 
 
@@ -57,6 +58,8 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
     if long := len(record["dataset"]["dropped_as_long"]):
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
     base = record["base_model"]["name"]
+    if "model" in record:
+        return "\n".join([*lines, f"\n{output / MODEL}", f"\ntransformers:{output / MODEL}"])
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
 
 

@@ -16,7 +16,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS
-from safe_stepwise.store.names import TRAINING
+from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -129,7 +129,10 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
     """The record of training of an engine's adapter, or of its model; None where there is none."""
     weights: Weights | None = getattr(engine, "adapter", None) or getattr(engine, "model", None)
-    file = None if weights is None else weights.folder / TRAINING
+    folder = None if weights is None else weights.folder
+    if folder is not None and folder.name == TUNED:
+        folder = folder.parent
+    file = None if folder is None else folder / TRAINING
     if file is None or not file.is_file():
         return None, None
     return file, read_record(file, "it should say how the model was trained: get or train it anew")
