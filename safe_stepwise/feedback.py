@@ -18,7 +18,6 @@ text that UTF-8 can hold.
 """
 
 import json
-import re
 from typing import Any, Literal, NamedTuple, get_args
 
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
@@ -42,7 +41,7 @@ _EVIDENCE: dict[str, Any] = {
     "comparison": {"type": "string", "enum": list(COMPARISONS)},
 }
 """What stands in a diagnosis' place where the evidence comes first."""
-_WHOLE = re.compile(r"(.*) Step: (.*)\. (Same|Different|Absent)\.", re.DOTALL)
+_STEP = " Step: "
 
 
 class FeedbackError(ValueError):
@@ -109,7 +108,7 @@ def diagnosis_of(found: Evidence) -> str:
     >>> diagnosis_of(Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different"))
     'Passage 2: Ors was born in Tesk. Step: Ardle. Different.'
     """
-    return f"{found.evidence} Step: {found.claim}. {found.comparison.capitalize()}."
+    return f"{found.evidence}{_STEP}{found.claim}. {found.comparison.capitalize()}."
 
 
 def evidence_in(diagnosis: str) -> Evidence | None:
@@ -118,11 +117,12 @@ def evidence_in(diagnosis: str) -> Evidence | None:
     >>> evidence_in("Passage 2: Ors was born in Tesk. Step: Ardle. Different.")
     Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
     """
-    parts = _WHOLE.fullmatch(diagnosis)
-    if parts is None:
-        return None
-    (comparison,) = (known for known in COMPARISONS if known == parts[3].lower())
-    return Evidence(parts[1], parts[2], comparison)
+    for comparison in COMPARISONS:
+        said = diagnosis.removesuffix(f". {comparison.capitalize()}.")
+        evidence, step, claim = said.rpartition(_STEP)
+        if step and said != diagnosis:
+            return Evidence(evidence, claim, comparison)
+    return None
 
 
 def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> str:

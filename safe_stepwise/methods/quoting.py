@@ -24,7 +24,8 @@ _PLACE = re.compile(rf"{_STEPS.pattern}|\bPassages? \d+")
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"\w+")
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][\w'’.-]*"
-_VALUE = re.compile(rf"{_CAPITAL}(?: (?:(?:of|the|in|and|de) )?{_CAPITAL})*|\d[\d,.]*\d|\d")
+_DATE = rf"{_CAPITAL} \d\d?, \d{{4}}|\d\d? {_CAPITAL} \d{{4}}"
+_VALUE = re.compile(rf"{_DATE}|{_CAPITAL}(?: (?:(?:of|the|in|and|de) )?{_CAPITAL})*|\d[\d,.]*\d|\d")
 _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
 _EMPTY = ("Inefficiency", "Information Miss")
 """Labels of steps that give no value."""
@@ -119,10 +120,12 @@ def _values(text: str, shown: str) -> Iterator[str]:
     A capital that only opens a sentence makes no name, unless it is one in what is ``shown``.
     """
     text = _PLACE.sub("", text)
+    lower = frozenset(_WORD.findall(f"{text} {shown}"))
     for found in _VALUE.finditer(text):
         value = found[0].rstrip(".,'’-")
         first, _, rest = value.partition(" ")
-        if first not in shown and _OPENS.search(text[: found.start()]):
+        opens = _OPENS.search(text[: found.start()])
+        if opens and (first not in shown or (not rest and first.lower() in lower)):
             value = rest if rest[:1].isupper() else ""
         if value and value != "I":
             yield value
