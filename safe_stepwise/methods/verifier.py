@@ -73,13 +73,11 @@ def instructions(
 ) -> str:
     """The system turn: the verifier's role, the order of checks, what each label means.
 
-    The compact one names the labels alone: what they mean is learnt.
+    The compact one names no label: they are in the schema, and what they mean is learnt.
     """
     parts = [prompts.load(prompt_set.instruct).system]
     allowed = labels(incomplete_evidence, dropped)
-    if prompt_set.name == "compact":
-        parts.append(f"Labels: {', '.join(allowed)}.")
-    else:
+    if prompt_set.name != "compact":
         parts += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
     if incomplete_evidence:
         parts.append(

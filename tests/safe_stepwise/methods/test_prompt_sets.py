@@ -19,7 +19,6 @@ from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
 from safe_stepwise.methods.sg_fsm_safe import Guarding
 from safe_stepwise.methods.taught import as_learnt
 from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Step
-from safe_stepwise.taxonomy import labels
 from tests.safe_stepwise.methods.test_taught import engine
 
 PAGES = [Passage("Ors Velt", ("Ors Velt was born in Tesk.",)), Passage("Vel", ("A river.",))]
@@ -33,9 +32,8 @@ def test_compact_prompts_have_at_most_forty_words(order: str) -> None:
     compact = PromptSet("compact", order)  # type: ignore[arg-type]
     assert len(prompts.load(compact.generate).system.split()) <= 40
     told = verifier.instructions(prompt_set=compact)
-    beside = told.replace(f"Labels: {', '.join(labels())}.", "")
-    assert len(beside.split()) <= 40
-    assert all(label in told for label in labels())
+    assert len(told.split()) <= 40
+    assert len(verifier.instructions(True, prompt_set=compact).split()) <= 50
     assert all(name in told for name in feedback_schema(order=compact.verdict_order)["properties"])
 
 
