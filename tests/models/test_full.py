@@ -60,7 +60,7 @@ def test_it_is_kept_as_a_model(recipe: GeneratorRecipe, whole: Any) -> None:
     assert whole["held_out"]["loss_after"] < whole["held_out"]["loss_before"]
     assert whole["prompts"] == {"role": "generator", "prompts": "compact"}
     assert "adapter" not in whole
-    assert whole["model"]["dtype"] == "float32"
+    assert whole["model"]["dtype"] == "bfloat16"  # as the base is kept; trained in float32
     written = {path.name for path in recipe.output.iterdir()}
     assert written == {"model", "training.json", "log.jsonl", ".work"}
 
