@@ -128,7 +128,7 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
     """The record of training of an engine's adapter, or of its model; None where there is none."""
-    weights: Weights | None = getattr(engine, "adapter", None) or getattr(engine, "model", None)
+    weights: Weights | None = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
     folder = None if weights is None else weights.folder
     if folder is not None and folder.name == TUNED:
         folder = folder.parent

@@ -126,7 +126,7 @@ def test_a_model_of_which_all_weights_were_tuned_says_so_beside_its_folder(tmp_p
     trained(tmp_path / "run", prompts="compact")
     (tmp_path / "run" / "model").mkdir()
     tuned = engine(None)
-    tuned.model = type("Weights", (), {"folder": tmp_path / "run" / "model"})()
+    tuned.weights = type("Weights", (), {"folder": tmp_path / "run" / "model"})()
     assert as_learnt(Limits(), [tuned]).prompts == "compact"
 
 
