@@ -44,7 +44,10 @@ def evaluated(options: Options) -> str:
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
     asked = step_set.requests(cases, **setting)
-    if steps.pop("rendered_by") not in (None, prompt_digest(twelve, prompt_set=prompt_set)):
+    if steps.pop("rendered_by") not in (
+        None,
+        prompt_digest(incomplete_evidence=twelve, prompt_set=prompt_set),
+    ):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     steps |= {"split": options.split, "limit": options.limit, "drop_category": dropped}
     steps |= prompt_set.plain
