@@ -5,6 +5,12 @@ passed over, and so are verdicts that stand in what the verifier was shown. The 
 exactly, after normalising its spelling. Refused rather than guessed at are verdicts that differ, a
 verdict that breaks off, a label outside the setting.
 
+A verdict has one of two orders. SAFE's has its label first, then a diagnosis: who has to name the
+label first has to know it before having looked. The other copies what the step rests on, then the
+step's own value, so that both stand side by side before it calls them ``same``, ``different`` or
+(the value is nowhere in it) ``absent``, and gives its label behind them; its diagnosis is one text
+of these three parts. Both are read, whichever was asked for.
+
 A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back
 unchanged, has a label of the taxonomy, a guidance that is not blank unless the label is
 ``Correct``, a query that is not blank with ``Missing Evidence`` and none with any other label, and
@@ -12,10 +18,10 @@ text that UTF-8 can hold.
 """
 
 import json
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
-from safe_stepwise.records import Feedback
-from safe_stepwise.store.replies import ReplyError, read_reply
+from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
+from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
 from safe_stepwise.taxonomy import (
     CORRECT,
     MISSING_EVIDENCE,
@@ -25,7 +31,17 @@ from safe_stepwise.taxonomy import (
     normalize_label,
 )
 
+Comparison = Literal["same", "different", "absent"]
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
+
 _FIELDS = ("error_type", "diagnosis", "guidance", "query")
+_EVIDENCE: dict[str, Any] = {
+    "evidence": {"type": "string", "description": "What the step rests on, by number, quoted."},
+    "claim": {"type": "string", "description": "The value that the step gives."},
+    "comparison": {"type": "string", "enum": list(COMPARISONS)},
+}
+"""What stands in a diagnosis' place where the evidence comes first."""
+_STEP = " Step: "
 
 
 class FeedbackError(ValueError):
@@ -33,11 +49,14 @@ class FeedbackError(ValueError):
 
 
 def feedback_schema(
-    incomplete_evidence: bool = False, dropped: Category | None = None
+    incomplete_evidence: bool = False,
+    dropped: Category | None = None,
+    order: VerdictOrder = LABEL_FIRST,
 ) -> dict[str, Any]:
     """The JSON schema of a verdict; with ``incomplete_evidence`` also ``query`` and its label.
 
-    Labels of a ``dropped`` category are not in it.
+    Labels of a ``dropped`` category are not in it. Its properties come in the ``order`` in which a
+    verdict has them.
 
     ``query`` is optional in the schema and required by ``parse_feedback`` with ``Missing
     Evidence``: conditions between fields are beyond what guided decoding understands.
@@ -45,9 +64,13 @@ def feedback_schema(
     >>> sorted(feedback_schema(incomplete_evidence=True)["properties"])
     ['diagnosis', 'error_type', 'guidance', 'query']
     """
+    label = {"type": "string", "enum": list(labels(incomplete_evidence, dropped))}
+    why = {"type": "string", "description": "Why this label applies to the step."}
+    first = _EVIDENCE if order == EVIDENCE_FIRST else {}
     properties: dict[str, Any] = {
-        "error_type": {"type": "string", "enum": list(labels(incomplete_evidence, dropped))},
-        "diagnosis": {"type": "string", "description": "Why this label applies to the step."},
+        **first,
+        "error_type": label,
+        **({} if first else {"diagnosis": why}),
         "guidance": {"type": "string", "description": "What the very next step should do."},
     }
     required = list(properties)
@@ -71,17 +94,55 @@ def feedback_schema(
 FEEDBACK_SCHEMA: dict[str, Any] = feedback_schema()
 
 
-def format_feedback(feedback: Feedback) -> str:
-    """The verdict as a JSON object that satisfies ``feedback_schema``.
+class Evidence(NamedTuple):
+    """What a step rests on, the step's value, and how the second fits the first."""
 
-    Raises FeedbackError for a verdict that is not valid (see the module's docstring).
+    evidence: str
+    claim: str
+    comparison: Comparison
+
+
+def diagnosis_of(found: Evidence) -> str:
+    """The diagnosis that says it.
+
+    >>> diagnosis_of(Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different"))
+    'Passage 2: Ors was born in Tesk. Step: Ardle. Different.'
+    """
+    return f"{found.evidence}{_STEP}{found.claim}. {found.comparison.capitalize()}."
+
+
+def evidence_in(diagnosis: str) -> Evidence | None:
+    """What a diagnosis says, if it is one of this form; `diagnosis_of` gives it back unchanged.
+
+    >>> evidence_in("Passage 2: Ors was born in Tesk. Step: Ardle. Different.")
+    Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
+    """
+    for comparison in COMPARISONS:
+        said = diagnosis.removesuffix(f". {comparison.capitalize()}.")
+        evidence, step, claim = said.rpartition(_STEP)
+        if step and said != diagnosis:
+            return Evidence(evidence, claim, comparison)
+    return None
+
+
+def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> str:
+    """The verdict as a JSON object that satisfies the ``feedback_schema`` of an order.
+
+    Raises FeedbackError for a verdict that is not valid (see the module's docstring), and where the
+    evidence is to come first for one whose diagnosis has none (`diagnosis_of`).
 
     >>> format_feedback(Feedback("Correct", "Oru is named.", "Find Oru's river."))
     '{"error_type": "Correct", "diagnosis": "Oru is named.", "guidance": "Find Oru\\'s river."}'
     """
     _check(feedback, incomplete_evidence=True)
     written = _FIELDS if feedback.query is not None else _FIELDS[:-1]
-    return json.dumps({name: getattr(feedback, name) for name in written}, ensure_ascii=False)
+    fields = {name: getattr(feedback, name) for name in written}
+    if order == EVIDENCE_FIRST:
+        found = evidence_in(fields.pop("diagnosis"))
+        if found is None:
+            raise FeedbackError("the diagnosis does not begin with evidence")
+        fields = {**found._asdict(), **fields}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def parse_feedback(
@@ -131,7 +192,8 @@ def _feedback(found: dict[str, object]) -> Feedback:
         last = name if name in _FIELDS else last
         if last == name and value is not None and not isinstance(value, str):
             raise FeedbackError(f"{name} is not a string but {str(value)[:40]}")
-    written, diagnosis = found["error_type"], found.get("diagnosis")
+    written = found["error_type"]
+    diagnosis = found["diagnosis"] if "diagnosis" in found else _diagnosis(found)
     label = normalize_label(written) if isinstance(written, str) else None
     if label is None:
         raise FeedbackError(f"unknown label {str(written)[:80]!r}")
@@ -139,6 +201,19 @@ def _feedback(found: dict[str, object]) -> Feedback:
         raise FeedbackError("diagnosis is missing")
     query = str(found.get("query") or "") if label == MISSING_EVIDENCE else None
     return Feedback(label, diagnosis, str(found.get("guidance") or ""), query)
+
+
+def _diagnosis(found: dict[str, object]) -> str | None:
+    """What stands in a diagnosis' place, as one; None if nothing does."""
+    spelled = {plain_key(name): value for name, value in found.items()}
+    if not any(name in spelled for name in _EVIDENCE):
+        return None
+    evidence, claim, comparison = (spelled.get(name) for name in _EVIDENCE)
+    said = str(comparison).strip(" .").casefold()
+    known = next((one for one in COMPARISONS if one == said), None)
+    if not isinstance(evidence, str) or not isinstance(claim, str) or known is None:
+        raise FeedbackError(f"{', '.join(_EVIDENCE)} are not all there, or not as asked for")
+    return diagnosis_of(Evidence(evidence, claim, known))
 
 
 def _check(feedback: Feedback, incomplete_evidence: bool) -> None:

@@ -27,6 +27,9 @@ TEACHER_TYPES: tuple[NoiseType, ...] = tuple(
 """What a teacher may call a row that it judged; *unspecified* is noise by another's label alone."""
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
+VerdictOrder = Literal["label_first", "evidence_first"]
+LABEL_FIRST, EVIDENCE_FIRST = VERDICT_ORDERS = get_args(VerdictOrder)
+"""Which of its parts a verdict begins with; SAFE's is ``label_first`` (v1, section 3.4)."""
 ANSWERED, FAILED = "answered", "failed"
 """How any method may end; the other stop reasons are a method's own."""
 

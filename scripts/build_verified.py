@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--benchmark", required=True, metavar="NAME", help=", ".join(BENCHMARKS))
-    source = "a file, hub-id@revision; synthetic: rows=N,seed=N,noise=RATE,writer=NAME"
+    source = "a file, hub-id@revision; synthetic: rows=N,seed=N,noise=RATE,writer=NAME,passages=N"
     add("--input", required=True, metavar="SOURCE", help=source)
     add("--split", required=True, help="train or validation (also: dev)")
     add_teacher(

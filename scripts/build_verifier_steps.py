@@ -15,6 +15,8 @@ from builders.steps.summary import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards import verifier_steps as card
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
+from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.names import VERIFIER_STEPS, known_version
 from scripts.cli import COUNT, FOLDER, add_teacher, add_teacher_options, command, cores, run, warn
 from scripts.role_options import add_role_options
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str]) -> None:
         workers=options.workers,
         tokenizer=options.tokenizer,
         max_length=options.max_length,
+        prompt_set=PromptSet(options.prompts, options.verdict_order),
         **composition_of(options),
     )
     asked = (options.teacher, options.cache, options.in_flight, options.timeout)
@@ -74,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--tokenizer", metavar="NAME", help=counted)
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
+    words = "what prompts are rendered by: paper (default), or compact for small models"
+    add("--prompts", choices=PROMPTS, default=PAPER.name, help=words)
+    begins = "what a verdict begins with: its label (default) or its evidence"
+    add("--verdict-order", choices=VERDICT_ORDERS, default=PAPER.verdict_order, help=begins)
     model = add_teacher_options(parser)
     add_role_options(model, [p.role for p in (TRAJECTORY, INJECT, REWRITE)], [INJECT.role])
     reworded = (

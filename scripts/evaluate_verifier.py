@@ -17,8 +17,10 @@ from evaluators.verifier.page import summary
 from evaluators.verifier.report import OWNED, PAGE, files, results, write
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.methods.prompt_sets import PROMPTS
 from safe_stepwise.methods.verifier import ROLE, prompt_digest
 from safe_stepwise.open import Opener
+from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import ASKED_OF, TEST
 from safe_stepwise.taxonomy import DROPPABLE
@@ -35,16 +37,20 @@ def evaluated(options: Options) -> str:
     """Measure and write; returns the summary, and raises as `main` does."""
     opener = Opener(options.timeout)
     setting = options.settled(opener)
-    twelve, dropped = setting.values()
+    twelve, dropped, prompt_set = setting.values()
     folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
     steps = {"name": name, "revision": revision, **step_set.about(folder, options.split, twelve)}
     cases = step_set.read_cases(folder, options.split, options.limit, twelve)
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
     asked = step_set.requests(cases, **setting)
-    if steps.pop("rendered_by") not in (None, prompt_digest(incomplete_evidence=twelve)):
+    if steps.pop("rendered_by") not in (
+        None,
+        prompt_digest(incomplete_evidence=twelve, prompt_set=prompt_set),
+    ):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     steps |= {"split": options.split, "limit": options.limit, "drop_category": dropped}
+    steps |= prompt_set.plain
     steps["prompt_sha256"] = prompt_digest(**setting)
     sent = map(options.allowance.applied, asked.values())
     steps["max_tokens"] = max(request.sampling.max_tokens for request in sent)
@@ -59,7 +65,8 @@ def evaluated(options: Options) -> str:
             options.specs,
             lambda spec: asking.Client(opener(spec), cache, *how),
             asked,
-            **setting,
+            twelve,
+            dropped,
         )
         made += runs.constants(step_set.majority(folder, incomplete_evidence=twelve), asked)
         found = results(steps, cases, made, options.seed)
@@ -88,6 +95,9 @@ def _parser() -> Parser:
     add("--incomplete-evidence", action="store_true", help=lacking)
     learnt = "that the prompt lacks, of a served verifier that learnt so (adapters here say it)"
     add("--drop-category", choices=DROPPABLE, help=learnt)
+    asked = "of the prompts, for a model of which nothing is known (ours say what they learnt)"
+    add("--prompts", choices=PROMPTS, help=f"the set {asked}")
+    add("--verdict-order", choices=VERDICT_ORDERS, help=f"what a verdict begins with, {asked}")
     add("--limit", **COUNT, help="the first N rows (default: all)")
     add_model_options(parser, IN_FLIGHT)
     add_role_options(parser, [ROLE], [ROLE])

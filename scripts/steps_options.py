@@ -9,7 +9,15 @@ from builders.steps.first import read_first
 from safe_stepwise.errors import UserError, one_of
 from scripts.cli import COUNT, FILE, NAMES, Parser, share
 
-OTHERS = ("questions", "rows_per_question", "ideal", "test_share", "benchmark", "pool")
+OTHERS = (
+    "questions",
+    "rows_per_question",
+    "ideal",
+    "test_share",
+    "test_split",
+    "benchmark",
+    "pool",
+)
 """Options that say what is in a set, unless it is to have the rows of another."""
 
 
@@ -26,7 +34,10 @@ def add_composition(parser: Parser) -> None:
     most = f"at most N rows of a question (default {ROWS_PER_QUESTION})"
     add("--rows-per-question", **COUNT, help=most)
     add("--ideal", type=share, metavar="SHARE", help="of correct steps (0.34)")
-    add("--test-share", type=share, metavar="SHARE", help="of rows for test (0.1)")
+    apart = parser.add_mutually_exclusive_group().add_argument
+    apart("--test-share", type=share, metavar="SHARE", help="of rows for test (0.1)")
+    own = "the benchmarks' questions of this split for test, as validation"
+    apart("--test-split", metavar="SPLIT", help=own)
     some = "one of those in --verified; may be repeated (default: all of them)"
     add("--benchmark", **NAMES, metavar="NAME", help=some)
     add("--refined", **FILE, help="of refine_verifier_steps: rows that join in")
@@ -52,6 +63,7 @@ def composition_of(options: argparse.Namespace) -> dict[str, Any]:
         "composition": composition,
         "benchmarks": tuple(one_of(name, BENCHMARKS, "--benchmark") for name in options.benchmark),
         "refined": options.refined,
+        "test_split": options.test_split,
         "unverifiable": options.unverifiable,
         "pool": options.pool,
         "seed": options.seed or 0,

@@ -15,6 +15,7 @@ from scripts.cli import command, warn
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, keys, known_key, read_recipe
 from trainers.data import kind_of
+from trainers.full import MODEL
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
 from trainers.run import train
@@ -63,6 +64,8 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
     if long := len(record["dataset"]["dropped_as_long"]):
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
     base = record["base_model"]["name"]
+    if "model" in record:
+        return "\n".join([*lines, f"\n{output / MODEL}", f"\ntransformers:{output / MODEL}"])
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
 
 

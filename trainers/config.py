@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PromptsName
+from safe_stepwise.records import VerdictOrder
 from safe_stepwise.store.documents import read_yaml
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import DROPPABLE, Category
@@ -25,6 +27,8 @@ from safe_stepwise.taxonomy import DROPPABLE, Category
 Said = Literal["full", "diagnosis", "guidance"]
 Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
+Tuning = Literal["lora", "full"]
+Task = Literal["next", "rewrite"]
 CLIPPING = 1.0
 """The norm at which the libraries clip gradients."""
 
@@ -64,6 +68,7 @@ class Recipe:
     base_model_name: Annotated[str | None, "its name on the Hub, if it is a copy"] = None
     start: Annotated[str | None, "an adapter to go on from, as the base model is named"] = None
     filters: RowFilters = field(default_factory=RowFilters)
+    tuning: Annotated[Tuning, "an adapter, or full: all weights, kept as a model"] = "lora"
     quantization: Annotated[Literal["nf4", "none"], "of the base model while training"] = "nf4"
     double_quantization: Annotated[bool, "quantise NF4's own constants too"] = True
     dtype: Annotated[Dtype, "auto: bfloat16 where it is fast"] = "auto"
@@ -100,6 +105,9 @@ class Recipe:
             _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
+        if self.tuning == "full":
+            _demand(self.quantization == "none", "quantization", "is for lora; full needs none")
+            _demand(self.start is None, "start", "is an adapter, which full has none of")
         fits = "flash" in self.attention or not self.padding_free
         _demand(fits, "padding_free", "needs attention: flash_attention_2")
 
@@ -133,12 +141,34 @@ class VerifierRecipe(Recipe):
     incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = (
         False
     )
+    prompts: Annotated[PromptsName | None, "what the set's rows have to be rendered by"] = None
+    verdict_order: Annotated[VerdictOrder | None, "what their verdicts have to begin with"] = None
     filters: Filters = field(default_factory=Filters)
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
         can = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
         _demand(can, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorFilters(RowFilters):
+    """Which steps a run learns to write."""
+
+    tasks: Annotated[tuple[Task, ...], "next, rewrite (of a rejected step); if not set, both"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorRecipe(Recipe):
+    """That of what writes steps; see `python -m scripts.train_generator --help`.
+
+    The rows are rendered from the steps of a verifier's set; what is not said of the prompts is as
+    in that.
+    """
+
+    prompts: Annotated[PromptsName | None, "paper, or compact; if not set, the set's"] = None
+    verdict_order: Annotated[VerdictOrder | None, "of the remarks on rejected steps"] = None
+    filters: GeneratorFilters = field(default_factory=GeneratorFilters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +204,7 @@ class PathRecipe(Recipe):
         if self.method == "sft":
             _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return
+        _demand(self.tuning == "lora", "tuning", "kto goes on from an adapter: lora")
         _demand(self.filters.paths is None, "filters.paths", "are chosen for sft alone")
         _demand(self.start is not None, "start", "kto needs the adapter that sft made")
         # Its KL term is measured with the completions of neighbours in a batch.

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import TEST, TRAIN
 from trainers.base_model import context_of
-from trainers.config import PathRecipe, Recipe, VerifierRecipe
+from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
+from trainers.rows.generator import generator
 from trainers.rows.paths import paths
 from trainers.rows.tokens import Example, tokenize, too_long
-from trainers.rows.verifier import verifier
+from trainers.rows.verifier import prompts_of, verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,14 @@ def kind_of(recipe: Recipe) -> Kind:
     if isinstance(recipe, PathRecipe):
         return paths(recipe.method, recipe.splits)
     if isinstance(recipe, VerifierRecipe):
-        return verifier(recipe.incomplete_evidence, recipe.filters.unasked)
+        said = (recipe.prompts, recipe.verdict_order)
+        wanted = PromptSet.of(*said) if any(said) else None
+        own = prompts_of(recipe.dataset, wanted)
+        return verifier(recipe.incomplete_evidence, recipe.filters.unasked, own)
+    if isinstance(recipe, GeneratorRecipe):
+        own = prompts_of(recipe.dataset)
+        name, order = recipe.prompts or own.name, recipe.verdict_order or own.verdict_order
+        return generator(PromptSet(name, order))
     raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 

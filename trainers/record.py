@@ -1,6 +1,6 @@
 """``training.json``: what was trained on what, and what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from safe_stepwise.store.names import TRAINING
 from trainers import lora, machine
 from trainers.config import CLIPPING, FREE, Recipe
 from trainers.data import Data, Joined
+from trainers.full import MODEL_WEIGHTS, is_full
 from trainers.rows.tokens import Example
 
 RECORD = TRAINING
@@ -32,8 +33,14 @@ def identity_of(
     where = ("base_model", "dataset", "plus", "incomplete_evidence", "start")
     kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
     kept["filters"].pop("drop_from_prompt", None)  # likewise
+    for key in ("prompts", "verdict_order"):  # likewise
+        kept.pop(key, None)
     # What a run without them was begun with before there were the keys.
-    for key, value in (("max_grad_norm", CLIPPING), ("lora_modules", [])):
+    for key, value in (
+        ("max_grad_norm", CLIPPING),
+        ("lora_modules", []),
+        ("tuning", "lora"),
+    ):
         if kept[key] == value:
             del kept[key]
     begun = {"start": start.revision} if start is not None else {}
@@ -47,11 +54,12 @@ def trained_on(
     data: Data,
     prompts: str,
     start: Weights | None = None,
+    told: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What is known beforehand; names of folders without the way to them.
 
     ``origin`` says where the weights come from, ``prompts`` is the digest of those that are sent,
-    ``start`` the adapter that training goes on from.
+    ``start`` the adapter that training goes on from, ``told`` what they are where not the paper's.
     """
     plain = recipe.plain()
     for key in ("dataset", "base_model", "output", "start"):
@@ -69,6 +77,7 @@ def trained_on(
         **({"start": {"name": start.name, "revision": start.revision}} if start else {}),
         "dataset": _dataset(data),
         "prompt_sha256": prompts,
+        **({"prompts": dict(told)} if told else {}),
         "tokens": {
             "longest": data.longest,
             "limit": data.limit,
@@ -102,12 +111,13 @@ def run_of(
 
 
 def made_of(trainer: Any, output: Path) -> dict[str, Any]:
-    """The adapter in ``output``, and how it came about: optimizer, and a point a step."""
-    digest = sha256_of(output / lora.WEIGHTS)
+    """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
+    name = "model" if is_full(output) else "adapter"
+    digest = sha256_of(output / (MODEL_WEIGHTS if name == "model" else lora.WEIGHTS))
     kept = ("step", *LEARNT)
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
-        "adapter": {"sha256": digest, "dtype": lora.dtype_of(trainer.model)},
+        name: {"sha256": digest, "dtype": lora.dtype_of(trainer.model)},
         "optimizer": _optimizer(trainer.args),
         "curve": [{key: point[key] for key in kept if key in point} for point in history],
     }

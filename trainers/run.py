@@ -2,7 +2,8 @@
 
 From rows that have a label KTO learns, from others SFT does (`trainers.kto`, `trainers.sft`).
 
-What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``,
+What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``
+(where all weights were tuned, a folder ``model`` in their place),
 ``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The base
 model's vocabulary and template stay as they are, so its tokenizer is the adapter's. Checkpoints are
 in ``OUTPUT/.work/training`` and may go once training is over.
@@ -18,7 +19,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.names import WORK
-from trainers import checkpoints, lora, machine, record
+from trainers import checkpoints, full, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
 from trainers.data import Data, kind_of, read_data
@@ -30,7 +31,7 @@ from trainers.sft import SFT
 
 LOG = "log.jsonl"
 RUN = "run.json"
-OWNED = (WORK, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
+OWNED = (WORK, full.MODEL, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
 """All that a run writes into its output."""
 
 
@@ -69,7 +70,7 @@ def train(
         work = recipe.output / WORK / "training"
         if first:
             _begin(recipe, work, record.identity_of(recipe, weights, data, start))
-        known = record.trained_on(recipe, weights, origin, data, prompts, start)
+        known = record.trained_on(recipe, weights, origin, data, prompts, start, kind.told)
         objective = KTO if kind.labelled else SFT
         try:
             return _train(recipe, objective, weights, start, data, accumulation, work, known)
@@ -120,7 +121,8 @@ def _train(
         measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
     found: Mapping[str, Any] = {}
     if processes.is_main_process:
-        lora.save(trainer.model, recipe, weights, work)
+        save = full.save if recipe.tuning == "full" else lora.save
+        save(trainer.model, recipe, weights, work)
         ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)
         found = {**known, **made, "run": ran, "held_out": measured, "libraries": machine.versions()}

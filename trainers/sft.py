@@ -17,12 +17,13 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
     """TRL's ``SFTTrainer`` over the rows in their order, its masks checked.
 
     ``arguments`` are those of `sft_arguments`; ``model`` gets a new adapter, unless the recipe goes
-    on from one that it has.
+    on from one that it has, or tunes all weights.
     """
     if arguments.use_cpu:
         machine.score_completions_alone()
     from trl import SFTTrainer
 
+    gets_adapter = recipe.tuning == "lora" and recipe.start is None
     lengths = [len(one.tokens) for one in data.train]
     by_length = recipe.batching == "by_length"
     drawn = order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
@@ -31,7 +32,7 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
         args=arguments,
         train_dataset=dataset(data.train).select(drawn),
         processing_class=Chat.load(weights).tokenizer,
-        peft_config=lora.lora_config(recipe) if recipe.start is None else None,
+        peft_config=lora.lora_config(recipe) if gets_adapter else None,
     )
     lora.train_in_float32(trainer.model)
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])

@@ -38,6 +38,7 @@ from builders.verified.statistics import libraries
 from builders.work import publishing
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.records import Question
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import (
     MISSING,
@@ -146,8 +147,8 @@ def _write(
     rows, overlap = configs.without_copies({c: configs.by_split(r, test) for c, r in of.items()})
     train, held = ([row for parts in rows.values() for row in parts[s]] for s in (TRAIN, TEST))
     new = unseen(held, train)
-    lengths = check_lengths([*train, *held], plan.max_length, plan.tokenizer)
-    files = configs.files(rows, new, folder, plan.seed)
+    lengths = check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set)
+    files = configs.files(rows, new, folder, plan.seed, plan.prompt_set)
     return StepStatistics(
         version=plan.version,
         seed=plan.seed,
@@ -156,6 +157,7 @@ def _write(
         unverifiable=plan.unverifiable,
         composition=plan.composition,
         test_share=plan.test_share,
+        test_split=plan.test_split,
         pool=plan.pool,
         refined=origin_of(plan.refined, found.refined, _families(rows[STEPS])),
         rewording=rewording,
@@ -170,8 +172,9 @@ def _write(
         verified=[{n: b[n] for n in OF_A_BUILD} for b in verified.of(plan.benchmarks)],
         files=files,
         examples=examples(rows[STEPS][TRAIN]),
-        prompt_sha256=prompt_digest(),
-        missing_evidence_prompt_sha256=prompt_digest(incomplete_evidence=True),
+        prompts=plan.prompt_set.plain,
+        prompt_sha256=prompt_digest(prompt_set=plan.prompt_set),
+        missing_evidence_prompt_sha256=prompt_digest(True, prompt_set=plan.prompt_set),
         libraries={**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
         code_sha256=code_digest(__name__, maker.__module__),
         missing_evidence_probe=probed_for_twins([*train, *held]),
@@ -258,6 +261,8 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     together.sort(key=lambda group: rank(plan.seed, group[0]))
     if plan.first is not None:
         return held_out(together, {question_key(*q) for q in plan.first.tested}), together
+    if plan.test_split is not None:
+        return _tested(plan, asked, together), together
     # Benchmark by benchmark, so that the test split has its share of each.
     of: dict[str, list[list[str]]] = defaultdict(list)
     for group in together:
@@ -268,6 +273,20 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
         for number in leakage.held_out(groups, sizes, round(plan.test_share * rows_there)):
             test.update(groups[number])
     return test, together
+
+
+def _tested(
+    plan: StepsBuild, asked: Mapping[str, Question], together: Sequence[Sequence[str]]
+) -> set[str]:
+    """The questions of the benchmarks' own split, with whatever may not be parted from them."""
+    wanted = {key for key, question in asked.items() if question.split == plan.test_split}
+    if not wanted or len(wanted) == len(asked):
+        there = ", ".join(sorted({question.split for question in asked.values()}))
+        raise UserError(
+            f"--test-split {plan.test_split}: the chosen rows are of questions of {there}; verify "
+            "more splits, or name another"
+        )
+    return {key for group in together if not wanted.isdisjoint(group) for key in group}
 
 
 def _families(rows: Mapping[str, Sequence[StepRow]]) -> Counter[str]:

@@ -32,6 +32,7 @@ from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Executor, Standing, results
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, WORK
 
@@ -53,11 +54,15 @@ class StepsBuild:
     benchmarks: tuple[str, ...] = ()
     """All that are there, if none is named."""
     test_share: float = 0.1
+    test_split: str | None = None
+    """The benchmarks' split whose questions make up test, in the place of a share."""
     version: str = "v0.1.0"
     seed: int = 0
     workers: int = 1
     tokenizer: str | None = None
     max_length: int = MAX_LENGTH
+    prompt_set: PromptSet = PAPER
+    """What the rows of prompt and completion are rendered by."""
     pool: int | None = None
     """Questions of a benchmark's split to make steps of; `enough` of them, if not said."""
     refined: Path | None = None

@@ -19,6 +19,7 @@ from builders.steps.features import (
 from builders.steps.questions import question_key
 from builders.steps.rows import StepRow
 from builders.work.parquet import SplitFiles, SplitWriter
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.store.names import (
     ASKED_OF,
     MISSING,
@@ -90,12 +91,16 @@ def wordings(test: Sequence[StepRow], new: frozenset[str]) -> dict[str, int]:
 
 
 def files(
-    rows: ByConfig, new: frozenset[str], folder: Path, seed: int
+    rows: ByConfig,
+    new: frozenset[str],
+    folder: Path,
+    seed: int,
+    prompt_set: PromptSet = PAPER,
 ) -> dict[str, dict[str, SplitFiles]]:
     """Write the files of every config, and return what they are, by config and split."""
     written: dict[str, dict[str, SplitFiles]] = {}
     for config in CONFIGS:
-        columns, form = config_features(config), _form(config, new)
+        columns, form = config_features(config), _form(config, new, prompt_set)
         written[config] = {}
         for split in SPLITS:
             part = _rows_of(config, {name: parts[split] for name, parts in rows.items()}, seed)
@@ -117,9 +122,11 @@ def _rows_of(config: str, of: Mapping[str, Sequence[StepRow]], seed: int) -> Seq
     return of[STEPS if config == PROMPT_COMPLETION else config]
 
 
-def _form(config: str, new: frozenset[str]) -> Callable[[StepRow], dict[str, Any]]:
+def _form(
+    config: str, new: frozenset[str], prompt_set: PromptSet
+) -> Callable[[StepRow], dict[str, Any]]:
     """How a config has its rows; ``new`` are ids of rows with unseen wordings."""
     incomplete = config in TWELVE_LABELS
     if config in (PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION):
-        return lambda row: prompt_completion_row(row, incomplete)
+        return lambda row: prompt_completion_row(row, incomplete, prompt_set)
     return lambda row: step_row(row, incomplete, UNSEEN if row.id in new else SEEN)

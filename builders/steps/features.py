@@ -4,7 +4,10 @@ from typing import Any
 
 from builders.steps.rows import StepRow
 from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
+from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.names import (
     IDEAL,
@@ -107,16 +110,22 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: Wording =
     }
 
 
-def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False) -> Row:
-    """The row as the loop would ask it in a setting, and the reply that it should get."""
-    shown = row.question
-    request = verifier_request(
-        shown.question, shown.passages, row.previous, row.step, incomplete_evidence
-    )
+def prompt_completion_row(
+    row: StepRow, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER
+) -> Row:
+    """The row as the loop would ask it in a setting, and the reply that it should get.
+
+    The reply begins with what the ``prompt_set`` says.
+    """
+    asked = (row.question.question, row.question.passages, row.previous, row.step)
+    request = verifier_request(*asked, incomplete_evidence, prompt_set=prompt_set)
+    order, said = prompt_set.verdict_order, row.feedback
+    if order == EVIDENCE_FIRST:
+        said = with_evidence(said, *asked)
     return {
         "id": row.id,
         "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        "completion": [{"role": "assistant", "content": format_feedback(row.feedback)}],
+        "completion": [{"role": "assistant", "content": format_feedback(said, order)}],
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from builders.steps.features import prompt_completion_row
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 
 BYTES_PER_TOKEN = 2.5
 """Fewer than common tokenizers put into a token of English text (about four)."""
@@ -30,17 +31,22 @@ class Lengths:
     longest: int
 
 
-def check_lengths(rows: Iterable[StepRow], max_length: int, tokenizer: str | None) -> Lengths:
+def check_lengths(
+    rows: Iterable[StepRow],
+    max_length: int,
+    tokenizer: str | None,
+    prompt_set: PromptSet = PAPER,
+) -> Lengths:
     """Raise ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
 
     A row is as long as under the prompt of twelve labels, which says more than that of eleven.
     ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
     """
     if tokenizer is not None:
-        count, method = _counter(tokenizer), "tokens"
+        count, method = _counter(tokenizer, prompt_set), "tokens"
         sizes = {row.id: count(row) for row in rows}
     else:
-        sizes, method = {row.id: _bytes(row) for row in rows}, "bytes"
+        sizes, method = {row.id: _bytes(row, prompt_set) for row in rows}, "bytes"
         if any(size > max_length for size in sizes.values()):
             sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
             method = "estimate"
@@ -58,20 +64,20 @@ def check_lengths(rows: Iterable[StepRow], max_length: int, tokenizer: str | Non
     return Lengths(method, name, max_length, max(sizes.values(), default=0))
 
 
-def _turns(row: StepRow) -> list[dict[str, str]]:
-    content = prompt_completion_row(row, incomplete_evidence=True)
+def _turns(row: StepRow, prompt_set: PromptSet) -> list[dict[str, str]]:
+    content = prompt_completion_row(row, incomplete_evidence=True, prompt_set=prompt_set)
     return [*content["prompt"], *content["completion"]]
 
 
-def _bytes(row: StepRow) -> int:
-    return sum(len(turn["content"].encode()) + TURN for turn in _turns(row))
+def _bytes(row: StepRow, prompt_set: PromptSet) -> int:
+    return sum(len(turn["content"].encode()) + TURN for turn in _turns(row, prompt_set))
 
 
-def _counter(name: str) -> Callable[[StepRow], int]:
+def _counter(name: str, prompt_set: PromptSet) -> Callable[[StepRow], int]:
     tokenizer = _tokenizer(name)
 
     def count(row: StepRow) -> int:
-        turns = _turns(row)
+        turns = _turns(row, prompt_set)
         if getattr(tokenizer, "chat_template", None):
             text = tokenizer.apply_chat_template(turns, tokenize=False)
             return len(tokenizer(text, add_special_tokens=False)["input_ids"])

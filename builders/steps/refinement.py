@@ -36,7 +36,7 @@ from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.taught import dropped_category
+from safe_stepwise.methods.taught import as_learnt, dropped_category
 from safe_stepwise.records import FAILED, Feedback
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest, modules_of
@@ -59,6 +59,8 @@ def refine(
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
+    players = (client.engine for client in (generator, verifier) if client is not None)
+    plan = replace(plan, limits=as_learnt(plan.limits, players))
     if verifier is not None:
         dropped = dropped_category([verifier.engine], plan.limits.drop_category)
         plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
@@ -213,8 +215,10 @@ def _statistics(
             if build["split"] == TRAIN
         ],
         prompts_sha256={
-            "generator": generating.prompt_digest(),
-            "verifier": verifying.prompt_digest(dropped=plan.limits.drop_category),
+            "generator": generating.prompt_digest(plan.limits.prompt_set),
+            "verifier": verifying.prompt_digest(
+                dropped=plan.limits.drop_category, prompt_set=plan.limits.prompt_set
+            ),
         },
         code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients)),
         accepted=players.accepted,

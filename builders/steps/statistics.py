@@ -48,6 +48,8 @@ class StepStatistics:
     """Whether the questions are those that could not be verified, and no step was checked."""
     composition: Composition
     test_share: float
+    test_split: str | None
+    """The benchmarks' split whose questions make up test, in the place of the share."""
     pool: int | None
     refined: Mapping[str, Any] | None
     """Where the refined rows come from, if any was given (see `refined.origin_of`)."""
@@ -104,6 +106,8 @@ class StepStatistics:
     files: Mapping[str, Mapping[str, SplitFiles]]
     """By config, then split."""
     examples: Sequence[Mapping[str, Any]]
+    prompts: Mapping[str, str]
+    """What of `methods.prompt_sets.PromptSet` is not the paper's."""
     prompt_sha256: str
     missing_evidence_prompt_sha256: str
     """Of the prompts with twelve labels."""

@@ -33,14 +33,15 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from builders.synthetic.articles import write_article
+from builders.synthetic.articles import write_article, write_sentence
 from builders.synthetic.creation import make_world
 from builders.synthetic.draft import Draft
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import parse, to_row
-from builders.synthetic.world import NAME, World, one, weighted
+from builders.synthetic.small import LEAST, MOST, allowed, make_row
+from builders.synthetic.world import NAME, Namer, World, one, weighted
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
@@ -57,6 +58,7 @@ __all__ = [
     "NOISE_SHARES",
     "SCORING",
     "TELLTALE",
+    "SmallSpec",
     "Spec",
     "generate",
     "parse",
@@ -104,14 +106,23 @@ class Spec:
     writer: str = ""
 
 
+@dataclass(frozen=True)
+class SmallSpec(Spec):
+    """A small world's: so many ``passages`` a row, each of one sentence (see `small`)."""
+
+    passages: int = 5
+
+
 def parse_spec(text: str) -> Spec:
     """The Spec that ``--input`` gives for this benchmark; UserError when it can't be read.
 
     >>> parse_spec("rows=20000,seed=7")
     Spec(rows=20000, seed=7, noise=0.12, writer='')
+    >>> parse_spec("rows=300,passages=5,writer=plain")
+    SmallSpec(rows=300, seed=0, noise=0.12, writer='plain', passages=5)
     """
     types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float}
-    types["writer"] = lambda name: writer(name).name
+    types |= {"writer": lambda name: writer(name).name, "passages": int}
     example = "write it like rows=20000,seed=7,noise=0.12"
     values: dict[str, Any] = {}
     for part in text.split(","):
@@ -133,7 +144,14 @@ def parse_spec(text: str) -> Spec:
         raise UserError(f"synthetic spec {text!r}: rows must be at most {MOST_ROWS:,}: {example}")
     if not 0 <= values.get("noise", 0) <= 1:
         raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
-    return Spec(**values)
+    if "passages" not in values:
+        return Spec(**values)
+    if not LEAST <= values["passages"] <= MOST:
+        raise UserError(
+            f"synthetic spec {text!r}: passages (of one sentence each: a small world) must be from "
+            f"{LEAST} to {MOST}"
+        )
+    return SmallSpec(**values)
 
 
 def generate(
@@ -149,17 +167,23 @@ def generate(
     """
     stop = spec.rows if stop is None else min(stop, spec.rows)
     authors = [writer(name) for name in ([spec.writer] if spec.writer else names())]
-    write = partial(write_article, authors)
+    small = spec if isinstance(spec, SmallSpec) else None
+    write = partial(write_sentence if small else write_article, authors)
     block = None
     for i in range(start, stop):
         if i // BLOCK != block:
             block = i // BLOCK
-            world = make_world(Random(f"{spec.seed}:{split}:{block}"), write)
+            chance = Random(f"{spec.seed}:{split}:{block}")
+            world = make_world(chance, write, Namer(chance, allowed(split)) if small else None)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
         truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"
-        draft = _draft(world, rng, truth)
-        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library), truth
+        others = None
+        if small:
+            draft, others = make_row(world, rng, truth, small.passages)
+        else:
+            draft = _draft(world, rng, truth)
+        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, others), truth
 
 
 def _draft(world: World, rng: Random, truth: NoiseType) -> Draft:

@@ -12,6 +12,11 @@ from builders.synthetic.writers import PLACE, RARE, REST, Wording, Writer
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
 
+_NAMES_IT = {"name", "short", "surname", "He", "he", "him", "His", "his"}
+"""Words for the subject, of which a sentence that stands alone has its name in the first."""
+_IT = {"It": "", "Its": "'s"}
+"""Likewise, of a thing, where they open a sentence; what stands behind its name for them."""
+
 _DATED = {"born": "date of death", "died": "date of birth"}
 
 
@@ -19,6 +24,13 @@ def write_article(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
     """The article of ``e`` by one of the writers: every fact that it holds and no other."""
     telling = _Telling(one(rng, writers), rng, e)
     telling.article()
+    return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
+
+
+def write_sentence(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
+    """The article of ``e`` in one sentence that names it: one fact, or something that is none."""
+    telling = _Telling(one(rng, writers), rng, e)
+    telling.sentence()
     return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
 
 
@@ -34,6 +46,7 @@ class _Telling:
         self.mentions = {e.key}
         self.about: Mapping[str, Sequence[Value]] = e.facts
         self.owed: dict[str, str] = {}
+        self.is_alone = False
         self.have = _for_some(e) if e.kind == "person" else set[str]()
         for relation, values in e.facts.items():
             self._owe(relation, values)
@@ -88,6 +101,27 @@ class _Telling:
         if len(self.sentences) < 2:
             self.remark("aside filler", {})
 
+    def sentence(self) -> None:
+        """Write one sentence: what is no fact but stands out, else the first fact."""
+        self.is_alone = True
+        for key, about in (*self.e.incidents, *self.e.asides):
+            self.remark(key, about)
+        if self.sentences or not self.owed:
+            if not self.sentences:
+                self.remark("aside filler", {})
+            return
+        told = next(iter(self.owed))
+        have = {told, *RARE[self.owed[told]], "given"} & self.have
+        choices = (self.writer.facts[self.kind][told], self.writer.openings[self.kind])
+        fitting = [
+            each
+            for choice in choices
+            for each in choice.wordings
+            if each.needs <= have and each.tells == (told,)
+        ]
+        named = [each for each in fitting if _names_it(each)]
+        self.say(one(self.rng, named or fitting))
+
     def _incidents(self) -> None:
         """Near misses: other places and people the subject had to do with."""
         for key, about in self.e.incidents:
@@ -107,11 +141,18 @@ class _Telling:
     def say(self, wording: Wording) -> None:
         """Write a sentence; what it states is no longer owed."""
         about, words = self.about, {}
+        unnamed = self.is_alone and "name" not in {of for _, _, of, _ in wording.fields}
         for field, article, of, form in wording.fields:
             values = about.get(of)
             word = _FORMS[form](self, values) if values else _WORDS[of](self)
+            if unnamed and not values and of in _NAMES_IT:
+                word = f"{self.e.name}'s" if of in ("His", "his") else self.e.name
+                unnamed = False
             words[field] = _with_article(article, word) if article else word
         text = wording.text.format_map(words)
+        first, _, rest = text.partition(" ")
+        if unnamed and first in _IT:
+            text = f"{self.e.name}{_IT[first]} {rest}"
         if text.endswith(".."):
             text = text[:-1]
         for key in wording.tells:
@@ -161,6 +202,12 @@ class _Telling:
     def number(self, low: int, size: int) -> str:
         """A number that means nothing."""
         return str(low + int(self.rng.random() * size))
+
+
+def _names_it(wording: Wording) -> bool:
+    """Whether a wording names its subject once it stands alone."""
+    opens = wording.text.partition(" ")[0]
+    return opens in _IT or any(of in _NAMES_IT for _, _, of, _ in wording.fields)
 
 
 def _for_some(e: Entity) -> set[str]:

@@ -7,15 +7,17 @@ from random import Random
 from builders.synthetic.people import CREATORS, add_people, add_person
 from builders.synthetic.places import add_organisations, add_places, add_town
 from builders.synthetic.works import add_work, add_works
-from builders.synthetic.world import Article, Entity, Value, World, one, start_year, text_of
+from builders.synthetic.world import Article, Entity, Namer, Value, World, one, start_year, text_of
 
 _SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", "economist")
 _EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")
 
 
-def make_world(rng: Random, write: Callable[[Entity, Random], Article]) -> World:
-    """A world drawn from ``rng``, every article written by ``write``."""
-    world = World(rng, write)
+def make_world(
+    rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None
+) -> World:
+    """A world drawn from ``rng``, every article written by ``write``, ``names`` given by one."""
+    world = World(rng, write, names)
     add_places(world)
     add_organisations(world)
     add_people(world)

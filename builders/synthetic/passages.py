@@ -1,5 +1,6 @@
 """From a draft to a row: its passages, distractors and annotations."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from builders.synthetic.draft import Draft, label_of
@@ -10,10 +11,17 @@ from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 
 
 def to_question(
-    draft: Draft, identifier: str, split: str, library: dict[tuple[int, bool], Passage]
+    draft: Draft,
+    identifier: str,
+    split: str,
+    library: dict[tuple[int, bool], Passage],
+    others: Sequence[Entity] | None = None,
 ) -> Question:
-    """The row of a draft; ``library`` keeps the block's passages, which most rows share."""
-    entities = [*draft.gold, *_distractors(draft)]
+    """The row of a draft; ``library`` keeps the block's passages, which most rows share.
+
+    ``others`` have the passages that answer nothing, where they are chosen already.
+    """
+    entities = [*draft.gold, *(_distractors(draft) if others is None else others)]
     draft.rng.shuffle(entities)
     number = {e.key: n for n, e in enumerate(entities, 1)}
     stripped = draft.truth == "unparsed"

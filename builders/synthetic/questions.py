@@ -39,7 +39,8 @@ _KIND_SHARES = {
 _STARTS = ("film", "film", "film", "song", "album", "book", "person", "person", "person")
 
 
-def _chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+def chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+    """A chain of hops in a benchmark's style; None where what was drawn makes none."""
     hops = 2
     if style == "musique":
         hops = one(rng, (2, 2, 2, 3, 3, 4, 4))
@@ -225,7 +226,7 @@ def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Dra
 
 
 _PLANS = {
-    "chain": _chain,
+    "chain": chain,
     "comparison": _comparison,
     "bridge": _bridge,
     "intersection": _intersection,

@@ -153,10 +153,14 @@ def copy_of(e: Entity) -> Entity:
 
 
 class Namer:
-    """Invents names syllable by syllable, never a word twice in a world; resemblance is chance."""
+    """Invents names syllable by syllable, never a word twice in a world; resemblance is chance.
 
-    def __init__(self, rng: Random) -> None:
+    A word that is not ``allowed`` is never taken.
+    """
+
+    def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True) -> None:
         self.rng = rng
+        self.allowed = allowed
         self.used: set[str] = set()
 
     def word(self, endings: Sequence[str], long: bool = False) -> str:
@@ -165,12 +169,15 @@ class Namer:
             stem = one(rng, _OPEN) + one(rng, _CLOSED) if long else one(rng, _CLOSED)
             word = (stem + one(rng, endings)).capitalize()
             # A first half that two words share would let stem matching take one for the other.
-            if len(word) > 4 and word[:5] not in self.used:
+            if len(word) > 4 and word[:5] not in self.used and self.allowed(word):
                 self.used.add(word[:5])
                 return word
 
     def given(self, female: bool) -> str:
-        return (one(self.rng, _CLOSED) + one(self.rng, _FEMALE if female else _MALE)).capitalize()
+        while True:
+            name = one(self.rng, _CLOSED) + one(self.rng, _FEMALE if female else _MALE)
+            if self.allowed(name.capitalize()):
+                return name.capitalize()
 
     def title(self, patterns: Sequence[str]) -> str:
         pattern = one(self.rng, patterns)
@@ -183,13 +190,18 @@ class Namer:
 class World:
     """Entities and their articles. ``makers`` are the people of each trade that makes works.
 
-    ``write`` makes an article of an entity.
+    ``write`` makes an article of an entity, ``names`` its name.
     """
 
-    def __init__(self, rng: Random, write: Callable[[Entity, Random], Article]) -> None:
+    def __init__(
+        self,
+        rng: Random,
+        write: Callable[[Entity, Random], Article],
+        names: Namer | None = None,
+    ) -> None:
         self.rng = rng
         self.write = write
-        self.names = Namer(rng)
+        self.names = names or Namer(rng)
         self.by_kind: dict[str, list[Entity]] = {kind: [] for kind in KINDS}
         self.entities: list[Entity] = []
         self.cemeteries: list[Entity] = []

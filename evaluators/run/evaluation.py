@@ -69,7 +69,7 @@ class Setting:
                 self.method.name,
                 {role: dict(client.engine.identity) for role, client in self.players.items()},
                 self.told,
-                prompts_digest(self.method),
+                prompts_digest(self.method, self.options),
                 corpus.sha256 if corpus else None,
                 code_of([self]),
             ]

@@ -90,11 +90,20 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "judge_skips_exact": judge.skip_exact if judge else None,
         **plan.evidence,
         "prompts_sha256": {
-            **{s.method.name: prompts_digest(s.method) for s in plan.settings},
+            **_prompts(plan),
             "judge": prompts.digest(judging.PROMPT),
         },
         "code_sha256": code_of(plan.settings),
     }
+
+
+def _prompts(plan: Evaluation) -> dict[str, str]:
+    """The digests of all methods' prompts; of one that was asked by several, one behind another."""
+    found: dict[str, dict[str, None]] = {}
+    for setting in plan.settings:
+        digest = prompts_digest(setting.method, setting.options)
+        found.setdefault(setting.method.name, {})[digest] = None
+    return {name: " ".join(digests) for name, digests in found.items()}
 
 
 def _allowed(judge: judging.Judge | None) -> dict[str, str]:

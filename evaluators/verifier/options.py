@@ -8,8 +8,10 @@ from typing import Any
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.taught import check_examples, dropped_category
+from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.methods.taught import as_learnt, check_examples, dropped_category
 from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.records import VerdictOrder
 from safe_stepwise.store.names import TEST
 from safe_stepwise.taxonomy import Category
 
@@ -28,6 +30,8 @@ class Options:
     split: str = TEST
     incomplete_evidence: bool = False
     drop_category: Category | None = None
+    prompts: PromptsName | None = None
+    verdict_order: VerdictOrder | None = None
     limit: int | None = None
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
@@ -46,10 +50,15 @@ class Options:
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
         for adapters that learnt other prompts, and for examples that say more than the prompt.
         """
-        engines = (self._opened(spec, opener) for spec in self.specs)
+        engines = [self._opened(spec, opener) for spec in self.specs]
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
-        return {"incomplete_evidence": self.incomplete_evidence, "dropped": dropped}
+        learnt = as_learnt(self, engines)
+        return {
+            "incomplete_evidence": self.incomplete_evidence,
+            "dropped": dropped,
+            "prompt_set": PromptSet.of(learnt.prompts, learnt.verdict_order),
+        }
 
     def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
         engine = opener(spec)

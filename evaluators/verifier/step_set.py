@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from evaluators.verifier.quality import TWELVE, Walk
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Question, Step
@@ -174,7 +175,10 @@ def majority(
 
 
 def requests(
-    cases: Iterable[StepCase], incomplete_evidence: bool = False, dropped: Category | None = None
+    cases: Iterable[StepCase],
+    incomplete_evidence: bool = False,
+    dropped: Category | None = None,
+    prompt_set: PromptSet = PAPER,
 ) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
@@ -188,7 +192,7 @@ def requests(
         for asked in case.prefixes if case.is_walk else [case.asked]:
             known.setdefault(asked, case.question)
     return {
-        asked: _request(question, asked.steps, incomplete_evidence, dropped)
+        asked: _request(question, asked.steps, incomplete_evidence, dropped, prompt_set)
         for of_question in wanted.values()
         for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
     }
@@ -216,10 +220,11 @@ def _request(
     steps: tuple[Step, ...],
     incomplete_evidence: bool,
     dropped: Category | None,
+    prompt_set: PromptSet,
 ) -> Request:
     *previous, step = steps
-    shown = (question.question, question.passages)
-    request = verifier_request(*shown, previous, step, incomplete_evidence, dropped)
+    shown = (question.question, question.passages, previous, step)
+    request = verifier_request(*shown, incomplete_evidence, dropped, prompt_set)
     return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 

@@ -33,6 +33,7 @@ class LocalModel:
     def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
         self._model = find_model(model)
         self.adapter = find_adapter(adapter) if adapter else None
+        self.weights = self._model
         self.name = f"{engine}:{self._model}" + (f"+{self.adapter}" if self.adapter else "")
         self.identity: Mapping[str, Any] = {
             "engine": engine,

@@ -16,6 +16,7 @@ class Method(Protocol):
     is not of a run's identity there has ``field(compare=False)``; what has
     `options.AS_PUBLISHED` in its metadata is told where it is not at its default. One without gets
     `NoOptions`. An option called ``search`` is given the search of a corpus, where there is one.
+    One whose options choose its prompts tells them in ``prompts_of(options)``.
     What its players say of its options it may settle, as `settled` tells. One
     that goes from state to state has its `Machine` as ``machine``, for whoever draws it.
     """
@@ -53,6 +54,8 @@ def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
     return options if settle is None else settle(options, clients)
 
 
-def prompts_digest(method: Method) -> str:
-    """SHA-256 (64 hex digits) of the prompts that a method names."""
-    return prompts.digest(*map(prompts.load, method.prompts))
+def prompts_digest(method: Method, options: Any = None) -> str:
+    """SHA-256 (64 hex digits) of the prompts that a method names, or asks by with some options."""
+    named = getattr(method, "prompts_of", None)
+    names = method.prompts if named is None or options is None else named(options)
+    return prompts.digest(*map(prompts.load, names))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.limits import FeedbackForm
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT
@@ -29,12 +30,13 @@ def generator_request(
     form: FeedbackForm = "full",
     praise: bool = False,
     final: bool = False,
+    prompt_set: PromptSet = PAPER,
 ) -> Request:
     """The greedy request for the step after ``previous``; ``final``: for the answer, in any case.
 
     ``advice`` is the verdict on the last accepted step; ``rejected`` are tries at the step that is
-    asked for, with what was said of each; ``praise`` is that of `remarks`. Raises StepError for a
-    step that is not valid.
+    asked for, with what was said of each; ``praise`` is that of `remarks`; ``prompt_set`` says in
+    how many words it is asked. Raises StepError for a step that is not valid.
 
     >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
     >>> step = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
@@ -54,8 +56,8 @@ def generator_request(
     <BLANKLINE>
     Write Step 2.
     """
-    prompt, number = prompts.load("loop/generate"), len(previous) + 1
-    asking = prompts.load("loop/final_answer") if final else prompt
+    prompt, number = prompts.load(prompt_set.generate), len(previous) + 1
+    asking = prompts.load(prompt_set.final_answer) if final else prompt
     messages = prompt.messages(
         question=question,
         passages=passages,
@@ -88,6 +90,8 @@ def remarks(
     return tuple((name, text) for name, text in told if text.strip())
 
 
-def prompt_digest() -> str:
+def prompt_digest(prompt_set: PromptSet = PAPER) -> str:
     """SHA-256 (64 hex digits) of both prompts."""
-    return prompts.digest(prompts.load("loop/generate"), prompts.load("loop/final_answer"))
+    return prompts.digest(
+        *(prompts.load(name) for name in (prompt_set.generate, prompt_set.final_answer))
+    )

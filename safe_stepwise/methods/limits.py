@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from safe_stepwise.methods.options import AS_PUBLISHED
-from safe_stepwise.records import Passage
+from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.records import Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 Search = Callable[[str], Sequence[Passage]]
@@ -37,6 +38,11 @@ class Limits:
     drop_category: Category | None = None
     """What the verifier's prompt lacks (SAFE v2, Table 4). It need not be said of an adapter, which
     knows what it learnt."""
+    prompts: PromptsName | None = None
+    """What both roles are asked by. If not said, what models that we trained have learnt, else the
+    paper's."""
+    verdict_order: VerdictOrder | None = None
+    """What a verdict begins with, likewise."""
     tries_total: bool = _theirs()
     """N counts the tries at a step; else those after the first (v1 and v2, section 4.1: "retry
     attempts"; v1, appendix A.8: "max_retries")."""
@@ -61,6 +67,12 @@ class Limits:
             raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
         if self.drop_category not in (None, *DROPPABLE):
             raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
+        _ = self.prompt_set  # raises as it does
+
+    @property
+    def prompt_set(self) -> PromptSet:
+        """The prompts of both roles."""
+        return PromptSet.of(self.prompts, self.verdict_order)
 
     @property
     def tries(self) -> int:

@@ -35,7 +35,7 @@ from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
-from safe_stepwise.methods.taught import taught
+from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.records import (
     ANSWERED,
     FAILED,
@@ -162,6 +162,12 @@ class Stepwise:
     judged_by: str | None = GENERATOR
     options = Limits
 
+    def prompts_of(self, options: Limits) -> tuple[str, ...]:
+        """The prompts that some options ask by."""
+        asked = options.prompt_set
+        generate = (asked.generate, asked.final_answer)
+        return generate if self.judged_by is None else generate + asked.verifying
+
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Limits
     ) -> Trajectory:
@@ -170,11 +176,11 @@ class Stepwise:
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
     def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
-        """The options with the prompt that the one who judges has learnt (see `taught`)."""
-        if self.judged_by is None:
-            return options
-        judge = clients[self.judged_by]
-        settled: Limits = taught(options, judge.engine, judge.allowance, verifying.ROLE)
+        """The options with the prompts that those who are asked have learnt (see `taught`)."""
+        settled: Limits = as_learnt(options, (client.engine for client in clients.values()))
+        if self.judged_by is not None:
+            judge = clients[self.judged_by]
+            settled = taught(settled, judge.engine, judge.allowance, verifying.ROLE)
         return settled
 
 
@@ -261,7 +267,7 @@ class _Run:
         q, previous = self.question, tuple(self.steps)
         incomplete, dropped = self.limits.search is not None, self.limits.drop_category
         request = verifying.verifier_request(
-            q.question, q.passages, previous, step, incomplete, dropped
+            q.question, q.passages, previous, step, incomplete, dropped, self.limits.prompt_set
         )
         reply = await self.verifier.ask(
             replace(request, scene=Scene(q, previous=previous, step=step))
@@ -289,6 +295,7 @@ class _Run:
             form=limits.feedback,
             praise=limits.accepted_diagnosis,
             final=final,
+            prompt_set=limits.prompt_set,
         )
         said = self.rejected[-1][1] if self.rejected else None
         return replace(request, scene=Scene(q, previous=previous, feedback=said))

@@ -46,13 +46,22 @@ from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.memory import Memory
+from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import brought, told
-from safe_stepwise.methods.taught import taught
+from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
-from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory
+from safe_stepwise.records import (
+    ANSWERED,
+    Feedback,
+    Passage,
+    Question,
+    Step,
+    Trajectory,
+    VerdictOrder,
+)
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Category
 
@@ -82,7 +91,9 @@ class Guarding(Iterating):
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     drop_category: Category | None = None
-    """As in SAFE's loop (`limits.Limits`)."""
+    """As in SAFE's loop (`limits.Limits`), as are the next two, of the verifier alone."""
+    prompts: PromptsName | None = None
+    verdict_order: VerdictOrder | None = None
     search: Search | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +102,12 @@ class Guarding(Iterating):
             raise ValueError("max_retries has to be 0 or more, on_exhausted accept or drop")
         if self.drop_category not in (None, *DROPPABLE):
             raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
+        _ = self.prompt_set  # raises as it does
+
+    @property
+    def prompt_set(self) -> PromptSet:
+        """The verifier's prompts."""
+        return PromptSet.of(self.prompts, self.verdict_order)
 
 
 def step_of(found: Found, number: int) -> Step:
@@ -139,7 +156,8 @@ def _options(memory: Memory) -> Guarding:
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
     is_open, dropped = options.search is not None, options.drop_category
-    request = verifier_request(q.question, q.passages, previous, step, is_open, dropped)
+    how = (is_open, dropped, options.prompt_set)
+    request = verifier_request(q.question, q.passages, previous, step, *how)
     return replace(request, scene=Scene(q, previous=previous, step=step))
 
 
@@ -319,8 +337,13 @@ class SgFsmSafe:
     def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
         """The options with the prompt that the verifier has learnt (see `taught`)."""
         judge = clients[VERIFIER]
-        settled: Guarding = taught(options, judge.engine, judge.allowance, ROLE)
+        learnt = as_learnt(options, [judge.engine])
+        settled: Guarding = taught(learnt, judge.engine, judge.allowance, ROLE)
         return settled
+
+    def prompts_of(self, options: Guarding) -> tuple[str, ...]:
+        """The prompts that some options ask by."""
+        return PROMPTS + options.prompt_set.verifying
 
     async def answer(
         self, question: Question, clients: Mapping[str, Client], options: Guarding

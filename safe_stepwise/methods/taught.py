@@ -1,17 +1,21 @@
-"""The prompt that a verifier learnt: of all error types, or without those of one category.
+"""The prompts that a model learnt: which set, and of all error types or without one category.
 
-That is SAFE v2's Table 4 where a category is left out of the prompt, too. An adapter tells it in
-its own record of training; of a model behind a server, or one without an adapter, nothing is known.
+The latter is SAFE v2's Table 4 where a category is left out of the prompt, too. An adapter, or a
+model that was tuned as a whole, tells it in its own record of training; of a model behind a server,
+or one that we did not train, nothing is known.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import TRAINING
+from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
+from safe_stepwise.records import VERDICT_ORDERS
+from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -24,6 +28,28 @@ def taught(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
     dropped = dropped_category([judge], options.drop_category)
     check_examples(dropped, allowance, role)
     return replace(options, drop_category=dropped)
+
+
+def as_learnt(options: Any, engines: Iterable[Engine]) -> Any:
+    """A method's options with the ``prompts`` and the ``verdict_order`` that these engines learnt.
+
+    What is said where nothing is known stays. Raises ``UserError`` where one of them contradicts
+    another, or what is said.
+    """
+    known = {"prompts": options.prompts, "verdict_order": options.verdict_order}
+    whose = dict.fromkeys((name for name, said in known.items() if said), "what was asked for")
+    for engine in engines:
+        for name, learnt in _prompts_learnt(engine).items():
+            if known[name] not in (None, learnt):
+                raise UserError(
+                    f"{engine.name}: was trained with {name} {learnt}, which is not that of "
+                    f"{whose[name]} ({known[name]}); leave --option {name} out, or measure apart"
+                )
+            known[name], whose[name] = learnt, engine.name
+    theirs = {"prompts": PAPER.name, "verdict_order": PAPER.verdict_order}
+    # Of a run that keeps the paper's without a word, nothing is told.
+    told = {n: v for n, v in known.items() if getattr(options, n) or v != theirs[n]}
+    return replace(options, **told)
 
 
 def dropped_category(engines: Iterable[Engine], said: Category | None = None) -> Category | None:
@@ -64,15 +90,48 @@ def _lists(dropped: Category | None) -> str:
 
 
 def _learnt(engine: Engine) -> Iterator[Category | None]:
-    """What an engine's adapter says; nothing if it has none, or none that we trained."""
-    adapter: Any = getattr(engine, "adapter", None)
-    if adapter is None or not (file := adapter.folder / TRAINING).is_file():
+    """What an engine's model says; nothing if it is none that we trained."""
+    file, record = _record(engine)
+    if record is None or file is None:
         return
-    mend = "it should say how the adapter was trained: get or train it anew"
-    recipe = read_record(file, mend).get("recipe")
+    recipe = record.get("recipe")
     filters = recipe.get("filters") if isinstance(recipe, dict) else None
     if not isinstance(filters, dict) or not filters.get("drop_from_prompt"):
         yield None
     else:
         dropped = one_of(str(filters.get("drop_category")), DROPPABLE, f"{file}: drop_category")
         yield next(name for name in DROPPABLE if name == dropped)
+
+
+def _prompts_learnt(engine: Engine) -> dict[str, str]:
+    """The prompts that an engine's model says it learnt, by the names of options.
+
+    A generator says nothing of the order of verdicts.
+    """
+    file, record = _record(engine)
+    if record is None:
+        return {}
+    said = record.get("prompts")
+    found: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    known = {
+        "prompts": (PROMPTS, found.get("prompts", PAPER.name)),
+        "verdict_order": (VERDICT_ORDERS, found.get("verdict_order", PAPER.verdict_order)),
+    }
+    if found.get("role") == "generator":
+        del known["verdict_order"]
+    return {
+        name: one_of(str(value), values, f"{file}: {name}")
+        for name, (values, value) in known.items()
+    }
+
+
+def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
+    """The record of training of an engine's adapter, or of its model; None where there is none."""
+    weights: Any = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
+    folder = None if weights is None else weights.folder
+    if folder is not None and folder.name == TUNED:
+        folder = folder.parent
+    file = None if folder is None else folder / TRAINING
+    if file is None or not file.is_file():
+        return None, None
+    return file, read_record(file, "it should say how the model was trained: get or train it anew")

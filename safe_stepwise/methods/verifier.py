@@ -9,17 +9,17 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Message, Request, Schema
 from safe_stepwise.feedback import feedback_schema
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, Category, labels
 
 ROLE = "verify"
-_PROMPT = "loop/verify"
 
 
 def verifier_request(
@@ -29,12 +29,14 @@ def verifier_request(
     step: Step | str,
     incomplete_evidence: bool = False,
     dropped: Category | None = None,
+    prompt_set: PromptSet = PAPER,
 ) -> Request:
     """The greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
 
     ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody
     could parse goes in as text. ``incomplete_evidence`` adds the twelfth label and its query; no
-    label of a ``dropped`` category is told of (SAFE v2, Table 4).
+    label of a ``dropped`` category is told of (SAFE v2, Table 4). ``prompt_set`` says in how many
+    words it is asked, and what the verdict begins with.
 
     Raises StepError for a ``Step`` that is not valid.
 
@@ -51,43 +53,65 @@ def verifier_request(
     <BLANKLINE>
     Judge the current step.
     """
-    prompt = prompts.load(_PROMPT)
+    prompt = prompts.load(prompt_set.verify)
     asked = prompt.ask(
         question=question,
         passages=passages,
         previous=[format_step(accepted) for accepted in previous],
         step=step if isinstance(step, str) else format_step(step),
     )
-    turns = (Message("system", instructions(incomplete_evidence, dropped)), Message("user", asked))
-    return Request(turns, prompt.sampling, _schema(incomplete_evidence, dropped), prompt.role)
+    setting = (incomplete_evidence, dropped, prompt_set)
+    turns = (Message("system", instructions(*setting)), Message("user", asked))
+    return Request(turns, prompt.sampling, _schema(*setting), prompt.role)
 
 
 @functools.cache
-def instructions(incomplete_evidence: bool = False, dropped: Category | None = None) -> str:
-    """The system turn: the verifier's role, the order of checks, what each label means."""
-    parts = [prompts.load(_PROMPT).system, "", "Labels, in the order of checks:"]
+def instructions(
+    incomplete_evidence: bool = False,
+    dropped: Category | None = None,
+    prompt_set: PromptSet = PAPER,
+) -> str:
+    """The system turn: the verifier's role, the order of checks, what each label means.
+
+    The compact one names no label: they are in the schema, and what they mean is learnt.
+    """
+    parts = [prompts.load(prompt_set.instruct).system]
     allowed = labels(incomplete_evidence, dropped)
-    told = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
-    for kinds, entries in itertools.groupby(told, key=lambda entry: entry.step_kinds):
-        parts.append(f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:")
-        parts += [f"- {entry.name}: {entry.definition}" for entry in entries]
-    parts.append("")
+    if prompt_set.name != "compact":
+        parts += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
     if incomplete_evidence:
         parts.append(
             "With the label Missing Evidence, and only then, add query: what to search for."
         )
-    reply = dict.fromkeys(feedback_schema(incomplete_evidence, dropped)["properties"], "...")
-    parts.append(f"Reply with JSON alone: {json.dumps(reply)}")
+    keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
+    if prompt_set.name == "compact":
+        parts.append(f"Reply with JSON: {', '.join(keys)}.")
+    else:
+        parts.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
     return "\n".join(parts)
 
 
-def prompt_digest(incomplete_evidence: bool = False, dropped: Category | None = None) -> str:
+def _defined(allowed: Sequence[str]) -> Iterator[str]:
+    """Each kind of step with its labels and what they mean."""
+    told = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
+    for kinds, entries in itertools.groupby(told, key=lambda entry: entry.step_kinds):
+        yield f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:"
+        yield from (f"- {entry.name}: {entry.definition}" for entry in entries)
+
+
+def prompt_digest(
+    incomplete_evidence: bool = False,
+    dropped: Category | None = None,
+    prompt_set: PromptSet = PAPER,
+) -> str:
     """SHA-256 (64 hex digits) of all that is fixed in a request: prompt file, taxonomy, schema."""
-    fixed = [prompts.load(_PROMPT).digest, instructions(incomplete_evidence, dropped)]
-    fixed.append(_schema(incomplete_evidence, dropped).text)
+    setting = (incomplete_evidence, dropped, prompt_set)
+    fixed = [*(prompts.load(name).digest for name in prompt_set.verifying), instructions(*setting)]
+    fixed.append(_schema(*setting).text)
     return hashlib.sha256("\0".join(fixed).encode()).hexdigest()
 
 
 @functools.cache
-def _schema(incomplete_evidence: bool, dropped: Category | None) -> Schema:
-    return Schema.of("feedback", feedback_schema(incomplete_evidence, dropped))
+def _schema(incomplete_evidence: bool, dropped: Category | None, prompt_set: PromptSet) -> Schema:
+    order = prompt_set.verdict_order
+    return Schema.of("feedback", feedback_schema(incomplete_evidence, dropped, order))

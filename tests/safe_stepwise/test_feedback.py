@@ -10,13 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.feedback import (
+    COMPARISONS,
     FEEDBACK_SCHEMA,
+    Evidence,
     FeedbackError,
+    diagnosis_of,
+    evidence_in,
     feedback_schema,
     format_feedback,
     parse_feedback,
 )
-from safe_stepwise.records import Feedback
+from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback
 from safe_stepwise.taxonomy import labels
 
 WRONG = Feedback("Unsupported", "No passage names a mayor.", "Read Passage 2 for the mayor.")
@@ -285,3 +289,93 @@ def test_long_replies_end(piece: str) -> None:
 def test_a_long_verdict_is_kept_whole() -> None:
     feedback = Feedback("Unsupported", '{"a": "}' * 12_000, "Back\\slash " * 5_000)
     assert parse_feedback(f"{{{format_feedback(feedback)}}}") == feedback
+
+
+# ----------------------------------------------------------------------------- the evidence first
+
+READ = Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different")
+SIDE_BY_SIDE = Feedback("Contradictory", diagnosis_of(READ), "Read the birthplace again.")
+EARLY = format_feedback(SIDE_BY_SIDE, EVIDENCE_FIRST)
+EVIDENCE = st.builds(Evidence, st.text(), st.text(), st.sampled_from(COMPARISONS))
+
+
+def test_the_evidence_comes_before_the_label() -> None:
+    assert list(json.loads(EARLY)) == [
+        *("evidence", "claim", "comparison", "error_type", "guidance")
+    ]
+    schema = feedback_schema(order=EVIDENCE_FIRST)
+    assert list(schema["properties"]) == list(json.loads(EARLY)) == schema["required"]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(EARLY), schema)
+    assert parse_feedback(EARLY) == SIDE_BY_SIDE
+    assert evidence_in(SIDE_BY_SIDE.diagnosis) == READ
+
+
+@given(EVIDENCE, st.text(min_size=1), st.sampled_from(labels(incomplete_evidence=True)))
+def test_both_orders_say_the_same(found: Evidence, guidance: str, label: str) -> None:
+    query = "Isk" if label == "Missing Evidence" else None
+    feedback = Feedback(label, diagnosis_of(found), guidance or "g", query)
+    try:
+        early = format_feedback(feedback, EVIDENCE_FIRST)
+    except FeedbackError:
+        with pytest.raises(FeedbackError):
+            format_feedback(feedback, LABEL_FIRST)
+        return
+    late = format_feedback(feedback, LABEL_FIRST)
+    blank = {guidance.strip(), "..."} == {"...", "…"} or guidance.strip() == "..."
+    if not blank:
+        assert parse_feedback(early, True) == parse_feedback(late, True) == feedback
+    again = evidence_in(feedback.diagnosis)
+    assert again is not None
+    assert diagnosis_of(again) == feedback.diagnosis
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_a_diagnosis_of_another_form_has_no_evidence(diagnosis: str) -> None:
+    found = evidence_in(diagnosis)
+    assert found is None or diagnosis_of(found) == diagnosis
+    if found is None:
+        with pytest.raises(FeedbackError):
+            format_feedback(Feedback("Off-topic", diagnosis, "Go back."), EVIDENCE_FIRST)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"So: {EARLY}",
+        EARLY.replace("comparison", "Comparison").replace("error_type", "Error Type"),
+        EARLY.replace('"different"', '"Different."'),
+        EARLY[:-1] + ', "confidence": 1}',
+    ],
+)
+def test_what_begins_with_evidence_is_read(text: str) -> None:
+    assert parse_feedback(text) == SIDE_BY_SIDE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"different"', '"unlike"', "are not all there"),
+        ('"claim": "Ardle", ', "", "are not all there"),
+        ('"Ardle"', "3", "are not all there"),
+        ("Contradictory", "Different", "unknown label"),
+        ('"Read the birthplace again."', '""', "guidance is missing"),
+    ],
+)
+def test_half_of_the_evidence_is_refused(old: str, new: str, why: str) -> None:
+    assert why in reason(EARLY.replace(old, new))
+
+
+def test_a_verdict_that_breaks_off_behind_its_label_is_none() -> None:
+    for cut in range(EARLY.index("error_type") + 12, len(EARLY) - 1):
+        assert reason(EARLY[:cut])
+
+
+def test_a_planted_verdict_is_passed_over_in_either_order() -> None:
+    for order in (LABEL_FIRST, EVIDENCE_FIRST):
+        said = format_feedback(SIDE_BY_SIDE, order)
+        with pytest.raises(FeedbackError, match="the data brought along"):
+            parse_feedback(said, data=f"Ors: {said}")
+        # That the evidence is quoted from the data makes no verdict a quotation.
+        assert parse_feedback(said, data=f"{READ.evidence} error_type") == SIDE_BY_SIDE

@@ -1,7 +1,7 @@
 """What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Kind:
     """What a set's statistics call the digest of those that its rows were rendered by."""
     set_digest: Callable[[], str] | None = None
     """That digest as this version has it, where other prompts are sent."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What a run's record says of the prompts, as far as they are not the paper's."""
     labelled: bool = False
     """Whether rows have a label: then KTO learns from them, else SFT does."""
 

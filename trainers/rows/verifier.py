@@ -13,13 +13,15 @@ A category that is dropped from the prompt, too (SAFE v2, Table 4), is in none o
 """
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.verifier import instructions, prompt_digest
-from safe_stepwise.records import Feedback
+from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
 from safe_stepwise.store.names import (
     ASKED_OF,
     MISSING_PROMPT_COMPLETION,
@@ -40,11 +42,15 @@ _COLUMNS = ["id", "benchmark", "question_id", "error_type", "origin"]
 
 
 def open_rows(
-    dataset: str, split: str, filters: Filters, incomplete_evidence: bool = False
+    dataset: str,
+    split: str,
+    filters: Filters,
+    incomplete_evidence: bool = False,
+    prompt_set: PromptSet = PAPER,
 ) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
 
-    With ``incomplete_evidence`` they have twelve labels.
+    With ``incomplete_evidence`` they have twelve labels. ``prompt_set`` is the set's.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
@@ -65,15 +71,41 @@ def open_rows(
     if not rows:
         raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
     if filters.unasked is not None:
-        before = instructions(incomplete_evidence)
+        before = instructions(incomplete_evidence, prompt_set=prompt_set)
         if others := [row["id"] for row in rows if _instructed(row) != before]:
             raise UserError(
                 f"{dataset}: its prompts have other instructions than ours (row {others[0]}), so "
                 f"that no category can be taken out of them; {ANEW}"
             )
-        told = instructions(incomplete_evidence, filters.unasked)
+        told = instructions(incomplete_evidence, filters.unasked, prompt_set)
         rows = [instructed(row, told) for row in rows]
-    return source, [with_feedback(row, filters.feedback) for row in rows]
+    order = prompt_set.verdict_order
+    if order == EVIDENCE_FIRST and filters.feedback == "guidance":
+        raise UserError(
+            f"{dataset}: filters.feedback: its verdicts begin with their evidence, which guidance "
+            "alone leaves out; take a set with the label first"
+        )
+    return source, [with_feedback(row, filters.feedback, order) for row in rows]
+
+
+def prompts_of(dataset: str, said: PromptSet | None = None) -> PromptSet:
+    """The prompts that a set's rows were rendered by.
+
+    Raises ``UserError`` as `find` does, and where they are not those that are ``said``.
+    """
+    source, _ = find(dataset, *_PLACE)
+    known = source.about.get("prompts") or {}
+    try:
+        own = PromptSet.of(known.get("prompts"), known.get("verdict_order"))
+    except ValueError as error:
+        raise UserError(f"{dataset}: {STEPS_RECORD}: {error}; {ANEW}") from None
+    if said not in (None, own):
+        options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in asdict(said).items())
+        raise UserError(
+            f"{dataset}: was rendered with other prompts than the recipe names; build it with "
+            f"{options.replace('--name', '--prompts')}"
+        )
+    return own
 
 
 def instructed(row: Row, told: str) -> Row:
@@ -87,7 +119,7 @@ def _instructed(row: Row) -> str:
     return str(first.get("content", "")) if first.get("role") == "system" else ""
 
 
-def with_feedback(row: Row, keep: str) -> Row:
+def with_feedback(row: Row, keep: str, order: VerdictOrder = LABEL_FIRST) -> Row:
     """The row with one field of its verdict blanked, in the wire format that the loop reads.
 
     ``keep`` is full, diagnosis or guidance.
@@ -99,7 +131,7 @@ def with_feedback(row: Row, keep: str) -> Row:
     plain = "" if found.error_type == CORRECT else PLAIN_GUIDANCE
     diagnosis, guidance = (found.diagnosis, plain) if keep == "diagnosis" else ("", found.guidance)
     verdict = Feedback(found.error_type, diagnosis, guidance, found.query)
-    return {**row, "completion": [{**turn, "content": format_feedback(verdict)}]}
+    return {**row, "completion": [{**turn, "content": format_feedback(verdict, order)}]}
 
 
 def _check(completion: str) -> None:
@@ -137,18 +169,21 @@ def _stays(row: Row, filters: Filters) -> bool:
     return not dropped and (not filters.origins or row["origin"] in filters.origins)
 
 
-def verifier(incomplete_evidence: bool, dropped: Category | None = None) -> Kind:
+def verifier(
+    incomplete_evidence: bool, dropped: Category | None = None, prompt_set: PromptSet = PAPER
+) -> Kind:
     """The kind of row of a setting: of eleven labels, or of twelve; none of a ``dropped`` category.
 
-    ``dropped`` is what the filters leave out of the prompt.
+    ``dropped`` is what the filters leave out of the prompt, ``prompt_set`` what the set's are.
     """
     return Kind(
-        partial(open_rows, incomplete_evidence=incomplete_evidence),
+        partial(open_rows, incomplete_evidence=incomplete_evidence, prompt_set=prompt_set),
         partial(_questions, incomplete_evidence=incomplete_evidence),
         _check,
-        partial(prompt_digest, incomplete_evidence, dropped),
+        partial(prompt_digest, incomplete_evidence, dropped, prompt_set),
         RENDERED_BY[incomplete_evidence],
-        partial(prompt_digest, incomplete_evidence),
+        partial(prompt_digest, incomplete_evidence, prompt_set=prompt_set),
+        prompt_set.plain,
     )
 
 

@@ -1,0 +1,135 @@
+"""The evidence that a step names, quoted: what a verdict begins with that has its evidence first.
+
+Found by words alone, for the rows that such a verifier learns from: of the passages that a step
+cites the sentence that has most of the words of step and diagnosis, of a derivation what the steps
+that it names have found, of a final answer what the last step has. The claim is the step's own
+value, a name or a number: the one that the evidence bears out, or the one that it does not.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from safe_stepwise.feedback import Comparison, Evidence, diagnosis_of
+from safe_stepwise.records import Feedback, Passage, Step
+from safe_stepwise.steps import ANSWER_MARKER
+from safe_stepwise.taxonomy import MISSING_EVIDENCE
+
+NOTHING = "nothing"
+"""The evidence of a step that names none; the claim of one that gives no value."""
+
+_PASSAGE = re.compile(r"\bPassages? (\d+)")
+_STEPS = re.compile(r"\b[Ss]teps? \d+(?:(?:,| and|, and) (?:[Ss]tep )?\d+)*")
+_PLACE = re.compile(rf"{_STEPS.pattern}|\bPassages? \d+")
+_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"\w+")
+_CAPITAL = r"[^\W\d_a-zß-öø-ÿ][\w'’.-]*"
+_DATE = rf"{_CAPITAL} \d\d?, \d{{4}}|\d\d? {_CAPITAL} \d{{4}}"
+_VALUE = re.compile(rf"{_DATE}|{_CAPITAL}(?: (?:(?:of|the|in|and|de) )?{_CAPITAL})*|\d[\d,.]*\d|\d")
+_OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
+_EMPTY = ("Inefficiency", "Information Miss")
+"""Labels of steps that give no value."""
+_COMPARED: dict[str, Comparison] = {
+    **dict.fromkeys(
+        ("Contradictory", "Information Miss", "Logical Fallacy", "Wrong Conclusion"), "different"
+    ),
+    **dict.fromkeys(("Unsupported", "Inefficiency", MISSING_EVIDENCE), "absent"),
+}
+"""How a step's value fits its evidence by the step's label; the same with all others."""
+
+
+def with_evidence(
+    feedback: Feedback,
+    question: str,
+    passages: Sequence[Passage],
+    previous: Sequence[Step],
+    step: Step,
+) -> Feedback:
+    """The verdict on a step with its evidence in the diagnosis' place.
+
+    >>> page = Passage("Ors", ("Ors was born in Tesk.",))
+    >>> step = Step(1, "According to Passage 1, Ors was born in Ardle.", "Attribution")
+    >>> wrong = Feedback("Contradictory", "It was Tesk.", "Read it again.")
+    >>> with_evidence(wrong, "Where was Ors born?", [page], [], step).diagnosis
+    'Passage 1: Ors was born in Tesk. Step: Ardle. Different.'
+    """
+    label = feedback.error_type
+    compared = _COMPARED.get(label, "same")
+    rests = NOTHING if label == "Inefficiency" else ""
+    rests = rests or _evidence(feedback, question, passages, previous, step)
+    if rests == NOTHING:
+        compared = "absent"
+    shown = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
+    claim = NOTHING if label in _EMPTY else _claim(step, rests, compared == "same", shown)
+    return replace(feedback, diagnosis=diagnosis_of(Evidence(rests, claim, compared)))
+
+
+def _evidence(
+    feedback: Feedback,
+    question: str,
+    passages: Sequence[Passage],
+    previous: Sequence[Step],
+    step: Step,
+) -> str:
+    """What a step rests on, each part with its place before it."""
+    if step.kind == "Attribution":
+        return _quotation(f"{step.text} {feedback.diagnosis}", passages, step)
+    numbers = [len(previous)]
+    if step.kind == "Logical":
+        named = (_NUMBER.findall(match[0]) for match in _STEPS.finditer(step.text))
+        numbers = [*dict.fromkeys(int(n) for group in named for n in group)]
+    there = [n for n in numbers if 0 < n <= len(previous)]
+    found = (f"Step {n}: {_found(question, previous[: n - 1], previous[n - 1])}." for n in there)
+    return " ".join(found) or NOTHING
+
+
+def _quotation(said: str, passages: Sequence[Passage], step: Step) -> str:
+    """The sentence that has most of what is ``said``, of the passages that this names."""
+    named = (int(n) for n in _PASSAGE.findall(said))
+    cited = [n for n in dict.fromkeys(named) if 0 < n <= len(passages)]
+    quoted = [(n, s.strip()) for n in cited for s in passages[n - 1].sentences]
+    values = [*_values(step.text, " ".join(page.text for page in passages))]
+    words = _words(said)
+
+    def fits(one: tuple[int, str]) -> tuple[int, int]:
+        return sum(value in one[1] for value in values), len(words & _words(one[1]))
+
+    best = max(quoted, key=fits, default=None)
+    return NOTHING if best is None else f"Passage {best[0]}: {best[1]}"
+
+
+def _found(question: str, before: Sequence[Step], step: Step) -> str:
+    """What an accepted step has found: the last value that was not known before it."""
+    known = " ".join([question, *(one.text for one in before)])
+    values = [*_values(step.text, known)]
+    return ([value for value in values if value not in known] or values or [NOTHING])[-1]
+
+
+def _claim(step: Step, evidence: str, agrees: bool, shown: str) -> str:
+    """The value that a step gives: the last one that agrees with its evidence, or does not."""
+    if step.kind == "Final Answer":
+        return step.text.removeprefix(ANSWER_MARKER).strip()
+    values = [*_values(step.text, shown)]
+    fitting = [value for value in values if (value in evidence) == agrees]
+    return (fitting or values or [NOTHING])[-1]
+
+
+def _values(text: str, shown: str) -> Iterator[str]:
+    """The names and numbers of a step's text, places left out.
+
+    A capital that only opens a sentence makes no name, unless it is one in what is ``shown``.
+    """
+    text = _PLACE.sub("", text)
+    lower = frozenset(_WORD.findall(f"{text} {shown}"))
+    for found in _VALUE.finditer(text):
+        value = found[0].rstrip(".,'’-")
+        first, _, rest = value.partition(" ")
+        opens = _OPENS.search(text[: found.start()])
+        if opens and (first not in shown or (not rest and first.lower() in lower)):
+            value = rest if rest[:1].isupper() else ""
+        if value and value != "I":
+            yield value
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))

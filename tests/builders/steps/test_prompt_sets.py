@@ -1,0 +1,104 @@
+"""A set of a small world in compact prompts, its verdicts beginning with their evidence."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import evidence_in, parse_feedback
+from safe_stepwise.methods.prompt_sets import PromptSet
+from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.taxonomy import labels
+from scripts import build_verified, build_verifier_steps
+from trainers.config import VerifierRecipe
+from trainers.data import kind_of
+
+EARLY = PromptSet("compact", "evidence_first")
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    for split, rows in (("train", 40), ("validation", 20)):
+        build_verified.main(
+            f"--benchmark synthetic --input rows={rows},seed=1,passages=4,writer=plain --split "
+            f"{split} --teacher annotations --output {folder} --workers 1".split()
+        )
+    return folder
+
+
+def made(verified: Path, output: Path, *options: str) -> Path:
+    asked = f"--verified {verified} --teacher annotations --rows 60 --pool 30 --output {output}"
+    build_verifier_steps.main([*asked.split(), "--workers", "1", *options])
+    return output / "safe-verifier-steps"
+
+
+@pytest.fixture(scope="module")
+def early(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    told = ("--prompts", "compact", "--verdict-order", "evidence_first")
+    output = tmp_path_factory.mktemp("early")
+    return made(verified, output, *told, "--test-split", "validation")
+
+
+@cache
+def rows_of(folder: Path, config: str, split: str) -> list[dict[str, Any]]:
+    files = sorted((folder / "data" / config).glob(f"{split}-*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_rows_are_those_of_the_paper_in_other_words(early: Path, verified: Path) -> None:
+    late = made(verified, early.parent.parent / "late", "--test-split", "validation")
+    for split in ("train", "test"):
+        assert rows_of(late, "steps", split) == rows_of(early, "steps", split)
+        ours, theirs = (rows_of(one, "prompt_completion", split) for one in (early, late))
+        for one, other, row in zip(ours, theirs, rows_of(early, "steps", split), strict=True):
+            assert one["id"] == other["id"] == row["id"]
+            said, meant = (parse_feedback(r["completion"][0]["content"]) for r in (one, other))
+            assert said.error_type == meant.error_type == labels()[row["error_type"]]
+            assert said.guidance == meant.guidance
+            assert len(one["prompt"][0]["content"].split()) <= 40
+
+
+def test_the_evidence_is_quoted_from_what_the_row_shows(early: Path) -> None:
+    quoted = 0
+    for row in rows_of(early, "prompt_completion", "train"):
+        found = evidence_in(parse_feedback(row["completion"][0]["content"]).diagnosis)
+        assert found is not None
+        told = row["prompt"][1]["content"]
+        if found.evidence.startswith("Passage"):
+            number, _, sentence = found.evidence.partition(": ")
+            (line,) = (
+                one for one in told.split("\n") if one.startswith((f"{number}:", f"{number} ("))
+            )
+            assert line.endswith(f": {json.dumps(sentence, ensure_ascii=False)}")
+            quoted += 1
+        if found.comparison == "same":
+            assert found.claim in told
+    assert quoted >= 10
+
+
+def test_test_has_the_questions_of_the_benchmarks_own_split(early: Path) -> None:
+    for split, origin in (("train", "train"), ("test", "validation")):
+        rows = rows_of(early, "steps", split)
+        assert rows
+        assert {row["question_id"].split("-")[1] for row in rows} == {origin}
+
+
+def test_the_record_says_how_rows_were_rendered(early: Path, tmp_path: Path) -> None:
+    record = json.loads((early / "statistics" / "verifier_steps.json").read_text())
+    assert record["prompts"] == EARLY.plain
+    assert record["prompt_sha256"] == prompt_digest(prompt_set=EARLY)
+    recipe = VerifierRecipe(base_model="m", dataset=str(early), output=tmp_path)
+    assert kind_of(recipe).told == EARLY.plain
+    assert kind_of(recipe).prompt_digest() == record["prompt_sha256"]
+
+
+def test_a_split_that_is_not_there_is_refused(verified: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--test-split test: the chosen rows are of"):
+        made(verified, tmp_path, "--test-split", "test")
