@@ -61,6 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         loop.add_argument(f"--no-{name}", dest=dest, action="store_false", help=what)
     how = parser.add_argument_group("how")
     add_model_options(how, IN_FLIGHT)
-    add_role_options(how, ROLES)
+    add_role_options(how, ROLES, roles_of(PROMPTS))
     how.add_argument("--at-once", **COUNT, default=AT_ONCE, help=f"questions (default {AT_ONCE})")
     how.add_argument("--seed", **SEED, help="of drawn paths and of the bootstrap (default 0)")

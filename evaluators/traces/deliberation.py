@@ -7,27 +7,40 @@ Paths as they were followed, instances, what the graph decided, verdicts: names 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from evaluators.deliberation.answering import FIRST_PATH, FOLLOW, PROPOSE
 from safe_stepwise.methods.deliberation import INSTANTIATE, NAME, POOL
 from safe_stepwise.methods.path_deliberating import CONSTRAINTS, SELECT, VERIFY
 
+_METHODS = (NAME, FIRST_PATH)
 Field = tuple[str, str]
 """A name, and a text of one or more lines."""
 
 
 def unit_of(method: str) -> str:
     """What a method's attempts are grouped by; nothing where it is steps."""
-    return "Path" if method == NAME else ""
+    return "Path" if method in _METHODS else ""
 
 
 def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
     """What an attempt of the loop tells; None where it is none of the loop's, or malformed."""
-    tell = _TELLS.get(state) if method == NAME and isinstance(read, Mapping) else None
+    tell = _TELLS.get(state) if method in _METHODS and isinstance(read, Mapping) else None
     if tell is None:
         return None
     try:
         return [(name, text) for name, text in tell(read) if text]
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _propose(read: Mapping[str, Any]) -> Iterator[Field]:
+    yield "Path", _path(read) if read["path"] else f"none from {read['topic']}: {read['said']}"
+    yield "Leads", "somewhere" if read["executable"] else "nowhere"
+    yield "Reason", str(read.get("reason", ""))
+
+
+def _follow(read: Mapping[str, Any]) -> Iterator[Field]:
+    yield "Path", _path(read)
+    yield "Answers", _lines(map(str, read["answers"]))
 
 
 def _pool(read: Mapping[str, Any]) -> Iterator[Field]:
@@ -91,6 +104,8 @@ def _lines(texts: Any) -> str:
 
 
 _TELLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Field]]] = {
+    PROPOSE: _propose,
+    FOLLOW: _follow,
     POOL: _pool,
     CONSTRAINTS: _constraints,
     SELECT: _select,

@@ -35,19 +35,15 @@ from safe_stepwise.methods.path_deliberating import (
     CONSTRAINTS,
     SELECT,
     VERIFY,
-    Instantiated,
-    Settled,
-    Tried,
     ask_choice,
     ask_constraints,
     ask_verdict,
     constraints_in,
-    plain_path,
     read_choice,
     read_constraints,
     read_verdict,
-    settle,
 )
+from safe_stepwise.methods.path_following import Instantiated, Settled, Tried, plain_path, settle
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import (

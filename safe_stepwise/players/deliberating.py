@@ -18,6 +18,9 @@ from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.players.malformed import written
 from safe_stepwise.players.symbolic import Rates, Role
 
+MOST = 1_000
+"""Answers that it names: a path may lead to more of them than fit into a reply."""
+
 
 def _right(scene: PoolScene) -> list[int]:
     """The places of the right paths in what is left of the pool."""
@@ -62,7 +65,8 @@ def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
     answers = [end for end in ends if end in scene.question.answers] if is_right else []
     suffices = is_right != (chance.random() < rates.error_rate)
     why = "These are the answers." if suffices else "It leads to something else than is asked."
-    return {"answer": answers or list(ends), "sufficient": suffices, "reason": why}
+    named = (answers or list(ends))[:MOST]
+    return {"answer": named, "sufficient": suffices, "reason": why}
 
 
 _Play = Callable[[PoolScene, Rates, Random], dict[str, Any]]

@@ -147,6 +147,9 @@ def test_a_prompt_is_the_same_whatever_its_limit(name: str) -> None:
 
 
 WITH_EXAMPLES = [
+    "deliberation/constraints",
+    "deliberation/select",
+    "deliberation/verify",
     "loop/verify",
     "judge/equivalence",
     "verification/extract",

@@ -17,6 +17,8 @@ import pytest
 
 from evaluators.deliberation.results import OWNED
 from evaluators.outcomes import read_outcomes, read_questions
+from evaluators.traces.data import traces
+from evaluators.traces.deliberation import fields_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import completion_of
 from safe_stepwise.store.names import JOURNAL
@@ -70,10 +72,10 @@ def gold_path(words: str) -> str:
 
 def right(body: Mapping[str, Any]) -> str:
     """A proposer and a generator in one that take the first path for right, and all it leads to."""
-    schema = body["response_format"]["json_schema"]
     said = body["messages"][-1]["content"]
-    if schema["name"] == "path":
+    if "structured_outputs" in body:  # the paths that there are
         return gold_path(json.loads(said.splitlines()[0].removeprefix("Question: ")))
+    schema = body["response_format"]["json_schema"]
     if schema["name"] == "constraints":
         return '{"constraints": []}'
     if schema["name"] == "choice":
@@ -114,6 +116,15 @@ def test_a_run_beside_others(made: Path, tmp_path: Path) -> None:
     assert found["settings"]["gold"].startswith("those of their templates")
     variants = {o.conditions["variant"] for o in read_outcomes(tmp_path / "out")}
     assert variants == {"nearest", "most", "oracle"}
+
+
+def test_the_viewer_shows_what_was_proposed_and_followed(made: Path, tmp_path: Path) -> None:
+    main(arguments(made, tmp_path / "out", "--paths", "oracle", "--limit", "2"))
+    (run, _) = traces(tmp_path / "out")["runs"]
+    told = [json.dumps(attempt) for attempt in run["attempts"]]
+    assert ["Leads" in told[0], "Answers" in told[1]] == [True, True]
+    assert run["worth"] == "right"
+    assert fields_of("deliberation", "propose", {"topic": "Oru"}) is None
 
 
 def test_weak_labels_teach_too(made: Path, tmp_path: Path) -> None:
@@ -194,12 +205,9 @@ def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_
         with MockServer(wrong, keep_bodies=True) as server:
             output = tmp_path / name
             main(arguments(made, output, "--paths", server.spec, *how))
-            schemas = [
-                b["response_format"]["json_schema"]["schema"]
-                for b in server.bodies
-                if "response_format" in b
-            ]
-        assert all(("enum" in s["properties"]["path"]) == held for s in schemas)
+            asked = [b for b in server.bodies if len(b["messages"]) > 1]
+        # One that vLLM serves is told the replies, and not their schema.
+        assert {"structured_outputs" in body for body in asked} == {held}
         found = read(output)
         assert (found["hit"], found["questions"], found["failed"]) == (0, 30, 0)
         assert found["settings"]["constrained"] is held

@@ -11,14 +11,17 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.asking import UNREADABLE
 from safe_stepwise.methods.deliberation import (
     NO_ANSWER,
@@ -28,18 +31,18 @@ from safe_stepwise.methods.deliberation import (
     deliberate,
 )
 from safe_stepwise.methods.path_deliberating import (
-    Instantiated,
     constraints_in,
     read_choice,
     read_constraints,
     read_verdict,
-    settle,
 )
+from safe_stepwise.methods.path_following import Instantiated, settle
 from safe_stepwise.open import opened
 from safe_stepwise.players.deliberating import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import (
     ANSWERED,
+    CONSTRAINT_KINDS,
     FAILED,
     Candidate,
     KGQuestion,
@@ -485,3 +488,56 @@ def test_completion_is_what_the_player_gives() -> None:
     engine = SymbolicEngine(ROLES, Rates())
     assert engine.simulated
     assert not isinstance(engine.answer(Request((), role="select_path")), Completion)
+
+
+def worked(name: str) -> list[dict[str, Any]]:
+    file = Path(prompts.__file__).parent / "deliberation" / f"{name}.examples.yaml"
+    return list(yaml.safe_load(file.read_text(encoding="utf-8"))["examples"])
+
+
+def test_worked_examples_are_read_as_they_are_meant() -> None:
+    kinds = set()
+    for one in worked("constraints"):
+        found = read_constraints(json.dumps(one["reply"]), ASKED)
+        assert found.is_strict
+        for said in constraints_in(found.value):
+            assert said.relation.removeprefix("~") in one["data"]["relations"]
+            kinds.add(said.kind)
+    assert kinds == set(CONSTRAINT_KINDS)
+    for one in worked("select"):
+        pool = [Candidate(each["topic"], tuple(each["path"])) for each in one["data"]["pool"]]
+        found = read_choice(json.dumps(one["reply"]), pool, ())
+        assert (found.form, found.value["path"]) == ("strict", one["reply"]["path"])
+    for one in worked("verify"):
+        found = read_verdict(json.dumps(one["reply"]), ())
+        names = {end["name"] for end in one["data"]["ends"]}
+        assert names == {chain[-1] for chain in one["data"]["chains"]} >= {*found.value["answer"]}
+
+
+def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
+    """MetaQA's own, every path of their topics being known; k wrong ones are planted."""
+    file = real_data / "metaqa_questions.jsonl"
+    if not file.is_file():
+        pytest.skip(f"no {file}")
+    knowledge = GraphKnowledge(MemoryGraph(read_triples(real_data / "metaqa_kb.txt.gz")))
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    done = 0
+    for number, row in enumerate(rows[::150]):
+        topic = row["question"].partition("[")[2].rpartition("]")[0]
+        pool = [Candidate(topic, path) for path in knowledge.executable(topic)]
+        answers = frozenset(row["answers"])
+        right = [one for one in pool if answers == set(knowledge.ranked(one))]
+        wrong = [one for one in pool if one not in right]
+        if not right or len(wrong) < 6:
+            continue
+        k = number % 5
+        asked = KGQuestion(
+            row["id"], "metaqa", "test", row["question"], (topic,), answers, (right[0].path,)
+        )
+        clients = {"generator": Client(SymbolicEngine(ROLES, Rates(planted=k)))}
+        candidates = [*wrong[: k + 1], right[0]]
+        found = asyncio.run(deliberate(asked, candidates, knowledge, clients, Deliberating()))
+        assert calls(found) == 1 + 2 * (k + 1)
+        assert set(answers_of(found)) == answers
+        done += 1
+    assert done >= 15

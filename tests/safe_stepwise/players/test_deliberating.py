@@ -10,11 +10,12 @@ import pytest
 from safe_stepwise.engines.base import Completion, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_deliberating import (
-    Instantiated,
     ask_choice,
     ask_constraints,
     ask_verdict,
+    read_verdict,
 )
+from safe_stepwise.methods.path_following import Instantiated
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.symbolic import SymbolicEngine
@@ -109,3 +110,12 @@ def test_another_annotation_is_another_request() -> None:
     one, other = choosing(scene()), choosing(scene(UNANNOTATED))
     other = Request(one.messages, one.sampling, one.schema, one.role, other.scene)
     assert request_key(engine, one) != request_key(engine, other)
+
+
+def test_it_names_no_more_than_a_reply_can_hold() -> None:
+    many = tuple(f"an entity of a long name, number {n}" for n in range(20_000))
+    seen = PoolScene(UNANNOTATED, ((FILMS, many),), chosen=1)
+    request = judging(seen)
+    found = said(request)
+    assert read_verdict(json.dumps(found), ()).is_strict
+    assert found["answer"] == [*many[: len(found["answer"])]]
