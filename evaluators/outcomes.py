@@ -38,7 +38,7 @@ from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
-GIVE = "give the --output of python -m scripts.evaluate_stepwise"
+GIVE = "give the --output of python -m scripts.evaluate_stepwise (or evaluate_deliberation)"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So
 are those of the judge (`JUDGED`)."""

@@ -15,7 +15,7 @@ from builders.paths.relation_summary import summary
 from builders.synthetic.films import Films, write_films
 from cards.paths import files
 from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import Proposing, contenders
+from evaluators.deliberation.contending import Proposing, contenders, engines_of
 from evaluators.deliberation.proposing import BASELINES
 from evaluators.deliberation.results import OWNED
 from evaluators.deliberation.running import Plan
@@ -105,9 +105,8 @@ def measured(
         closing(ResponseCache(output.with_name("replies.sqlite"))) as cache,
     ):
         source, learnt, notes = source_of(asked)
-        found = contenders(
-            specs, how, source.asked, learnt, lambda spec: Client(open_engine(spec), cache)
-        )
+        clients = {spec: Client(open_engine(spec), cache) for spec in engines_of(specs)}
+        found = contenders(specs, how, source.asked, learnt, clients)
         return carry_out(Plan(source, found, output, notes=notes))
 
 

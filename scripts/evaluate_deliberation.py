@@ -9,7 +9,7 @@ from contextlib import closing
 
 from builders.paths.relation_readers import READERS
 from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import CANDIDATES, Proposing, contenders
+from evaluators.deliberation.contending import CANDIDATES, Proposing, contenders, engines_of
 from evaluators.deliberation.results import OWNED
 from evaluators.deliberation.running import Plan
 from safe_stepwise.engines.cache import ResponseCache, default_cache
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str]) -> None:
     options.benchmark = one_of(options.benchmark, READERS, "--benchmark")
     opener = Opener(options.timeout)
     generating = None if options.generator is None else opener(options.generator)
+    proposing = {spec: opener(spec) for spec in engines_of(options.paths)}
     candidates = options.candidates or (CANDIDATES if options.generator else 1)
     loop = Deliberating(options.introspection, options.predefined_constraints, options.feedback)
     with (
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         asking = (cache, options.in_flight, TRIES, options.allowance)
         found = contenders(
             *(options.paths, how, source.asked, learnt),
-            lambda spec: Client(opener(spec), *asking),
+            {spec: Client(engine, *asking) for spec, engine in proposing.items()},
         )
         plan = Plan(
             source,

@@ -12,7 +12,7 @@ from scripts.cli import FILE, FOLDER, command, run
 def main(arguments: Sequence[str]) -> None:
     """Write the page; raises ``UserError`` for what the user can mend."""
     parser = command("view_traces", (__doc__ or "").partition("\n")[0])
-    evaluated = "the --output of python -m scripts.evaluate_stepwise"
+    evaluated = "the --output of evaluate_stepwise or evaluate_deliberation"
     parser.add_argument("folder", **FOLDER, help=evaluated)
     parser.add_argument("--output", **FILE, help=f"default DIR/{PAGE}")
     options = parser.parse_args(arguments)

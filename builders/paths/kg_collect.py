@@ -13,7 +13,7 @@ from builders.paths.relation_chunks import (
     PathsChunk,
     Searcher,
 )
-from builders.paths.relation_readers import reader_of
+from builders.paths.relation_readers import check_graph, reader_of
 from builders.paths.relation_statistics import Graph, InputFile
 from builders.work.collecting import Collected, collected
 from builders.work.executors import Executor, Slurm
@@ -59,9 +59,7 @@ class PathsBuild:
     """Of each hard kind, at most."""
 
     def __post_init__(self) -> None:
-        needed = reader_of(self.benchmark).NEEDS_GRAPH
-        if needed and self.kb is None:
-            raise UserError(f"{self.benchmark}: name the file of its knowledge graph with --kb")
+        check_graph(self.benchmark, self.kb)
         if not 0 < self.test_share < 1:
             raise UserError(f"--test-share {self.test_share}: a share lies between 0 and 1")
 

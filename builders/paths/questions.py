@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import RawRow, canonical_split, decode
-from builders.paths.relation_readers import Reader, reader_of
+from builders.paths.relation_readers import Reader, check_graph, reader_of
 from builders.paths.weak import Explored, Templates, explore
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
@@ -42,11 +42,7 @@ class Questions:
     """Of a path, at most."""
 
     def __post_init__(self) -> None:
-        needed = self.reader.NEEDS_GRAPH
-        if needed and self.kb is None:
-            raise UserError(f"{self.benchmark}: name the file of its knowledge graph with --kb")
-        if not needed and self.kb is not None:
-            raise UserError(f"{self.benchmark}: each row brings its own graph; leave out --kb")
+        check_graph(self.benchmark, self.kb)
 
     @property
     def reader(self) -> Reader:

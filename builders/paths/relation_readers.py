@@ -44,6 +44,15 @@ def reader_of(benchmark: str) -> Reader:
     return READERS[one_of(benchmark, READERS, "--benchmark")]
 
 
+def check_graph(benchmark: str, kb: object) -> None:
+    """Raise ``UserError`` where a benchmark lacks its graph's file, or needs none."""
+    needed = reader_of(benchmark).NEEDS_GRAPH
+    if needed and kb is None:
+        raise UserError(f"{benchmark}: name the file of its knowledge graph with --kb")
+    if not needed and kb is not None:
+        raise UserError(f"{benchmark}: each row brings its own graph; leave out --kb")
+
+
 def questions(
     benchmark: str, source: str, split: str, limit: int | None = None
 ) -> Iterator[KGQuestion]:

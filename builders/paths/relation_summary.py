@@ -5,6 +5,11 @@ from builders.paths.relation_statistics import RULES, PathStatistics
 from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, REJECTS, TRAIN, paths_set
 from safe_stepwise.store.tables import table
 
+_LEGEND = """
+shortest: all shortest paths (equation 1); best_f1: those whose answers are nearest to the right
+ones; best: of these the likeliest elsewhere, which are the labels. Recall and precision are of
+gold paths."""
+
 
 def summary(plan: PathsBuild, statistics: PathStatistics) -> str:
     """What was found, where it is, how to open it."""
@@ -20,7 +25,8 @@ def summary(plan: PathsBuild, statistics: PathStatistics) -> str:
         f"{plan.benchmark} {plan.split}: {statistics.rows:,} questions, "
         f"{statistics.rejected:,} rejected",
         table(lines),
-        f"\nrows by config: {_sizes(statistics)}",
+        _LEGEND,
+        f"rows by config, train/test: {_sizes(statistics)}",
         f"positive rows of kto: {_told(statistics.positive_share)}",
         f"\n{place}",
         f'load_dataset("{place}", "{PROMPT_COMPLETION}{BY_TEMPLATE}", split="{TRAIN}")',

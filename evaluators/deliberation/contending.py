@@ -1,7 +1,8 @@
 """Who proposes paths in a run of its own, by what a command line says."""
 
+import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.deliberation.asked import Asked
@@ -52,18 +53,34 @@ def named(spec: str) -> tuple[str, str]:
     return (match[1].strip(), match[2]) if match else ("", spec)
 
 
+def engines_of(specs: Sequence[str]) -> list[str]:
+    """The specs of those who have to be asked; ``UserError`` for a baseline that is misspelt.
+
+    >>> engines_of(["nearest", "SFT=vllm:m+a"])
+    ['vllm:m+a']
+    """
+    said = [named(text)[1] for text in specs]
+    for spec in said:
+        if spec not in BASELINES and (near := difflib.get_close_matches(spec, BASELINES, n=1)):
+            raise UserError(f"--paths {spec}: is not known; did you mean {near[0]}?")
+    return [spec for spec in said if spec not in BASELINES]
+
+
 def contenders(
     specs: Sequence[str],
     how: Proposing,
     asked: Sequence[Asked],
     learnt: PathsSet | None,
-    client_of: Callable[[str], Client],
+    clients: Mapping[str, Client],
 ) -> tuple[Contender, ...]:
-    """Who proposes, by the specs of ``--paths``; ``UserError`` for two of one name."""
+    """Who proposes, by the specs of ``--paths``, of which ``clients`` has the engines.
+
+    Raises ``UserError`` for two of one name.
+    """
     found: dict[str, Contender] = {}
     for text in specs:
         name, spec = named(text)
-        proposer = _proposer(spec, how, asked, learnt, client_of)
+        proposer = _proposer(spec, how, asked, learnt, clients)
         name = name or proposer.name
         if name in found:
             raise UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
@@ -76,10 +93,10 @@ def _proposer(
     how: Proposing,
     asked: Sequence[Asked],
     learnt: PathsSet | None,
-    client_of: Callable[[str], Client],
+    clients: Mapping[str, Client],
 ) -> Proposer:
     if spec not in BASELINES:
-        client = client_of(spec)
+        client = clients[spec]
         return Engine(client.name, client, how.candidates, how.constrained, how.seed)
     if spec == "oracle":
         if not any(one.gold for one in asked):

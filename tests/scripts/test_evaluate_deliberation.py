@@ -317,7 +317,7 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["--paths", "opnai:x"], "did you mean openai:x"),
-        (["--paths", "orcale"], "'orcale' names no"),
+        (["--paths", "orcale"], "did you mean oracle"),
         (["--paths", "oracle", "--paths", "oracle"], "two are called 'oracle'; name them"),
         (["--paths", "majority", "--labels", "weak"], "name the set that holds them with --train"),
         (["--paths", "oracle", "--held-out"], "name the set whose test split is meant"),
