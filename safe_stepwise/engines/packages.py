@@ -5,6 +5,7 @@ trained, so it is converted once, to bfloat16 safetensors in the user's cache fo
 """
 
 import os
+import re
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +44,9 @@ def release_of(name: str) -> str:
 
 def _carried(name: str) -> Path:
     package = name.removeprefix(PACKAGE)
-    spec = find_spec(package.replace("-", "_")) if package else None
+    # Of a dotted name the package above would be imported: such names no package of PyPI.
+    is_name = re.fullmatch(r"[A-Za-z0-9_-]+", package)
+    spec = find_spec(package.replace("-", "_")) if is_name else None
     if spec is None or spec.origin is None:
         raise UserError(f"{name}: not installed; pip install --no-deps {package}")
     files = sorted(Path(spec.origin).parent.glob("*.gguf"))

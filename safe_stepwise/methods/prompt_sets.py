@@ -13,7 +13,14 @@ PromptsName = Literal["paper", "compact"]
 """``compact``: at most forty words of instructions, for models that learn the task from rows."""
 PROMPTS: tuple[PromptsName, ...] = get_args(PromptsName)
 
-_FOLDERS = {"paper": "loop", "compact": "compact"}
+# Whole names: stored work is void once one of these files changes (`store.code`).
+_GENERATE = {"paper": "loop/generate", "compact": "compact/generate"}
+_FINAL_ANSWER = {"paper": "loop/final_answer", "compact": "compact/final_answer"}
+_VERIFY = {"paper": "loop/verify", "compact": "compact/verify"}
+_EVIDENCE_FIRST = {
+    "paper": "loop/verify_evidence_first",
+    "compact": "compact/verify_evidence_first",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +49,22 @@ class PromptSet:
     @property
     def generate(self) -> str:
         """The file of the prompt for a step."""
-        return f"{_FOLDERS[self.name]}/generate"
+        return _GENERATE[self.name]
 
     @property
     def final_answer(self) -> str:
         """The file of the prompt for the answer once the steps are used up."""
-        return f"{_FOLDERS[self.name]}/final_answer"
+        return _FINAL_ANSWER[self.name]
 
     @property
     def verify(self) -> str:
         """The file of the prompt for a verdict; with its instructions if the label comes first."""
-        return f"{_FOLDERS[self.name]}/verify"
+        return _VERIFY[self.name]
 
     @property
     def instruct(self) -> str:
         """The file of the verifier's instructions."""
-        return self.verify if self.verdict_order == LABEL_FIRST else f"{self.verify}_evidence_first"
+        return self.verify if self.verdict_order == LABEL_FIRST else _EVIDENCE_FIRST[self.name]
 
     @property
     def verifying(self) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from datasets import load_dataset
 
 from builders.steps.questions import open_verified
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified import collect
 from builders.verified.build import build
 from builders.verified.chunks import Chunk
 from builders.verified.collect import Build
@@ -26,6 +25,7 @@ from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.verification import doubted, verify
+from builders.work import collecting
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -287,7 +287,7 @@ def test_bad_published_labels_stop_a_build_before_it_works(
     def work(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(collect, "results", work)
+    monkeypatch.setattr(collecting, "results", work)
     (tmp_path / "torn.jsonl").write_text('{"id": "x"', encoding="utf-8")
     for name in ("torn.jsonl", "none.jsonl"):
         with pytest.raises(UserError, match=name):

