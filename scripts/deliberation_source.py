@@ -76,7 +76,7 @@ def source_of(options: argparse.Namespace) -> tuple[Joined, PathsSet | None, dic
         "limit": options.limit,
         "per_hop": options.per_hop,
     }
-    graph = f"{notes['graph']} {options.max_hops}"
+    graph = f"{notes['graph'] or notes['sources']} {options.max_hops}"
     return Joined(questions, asked, put, graph), learnt, notes
 
 

@@ -112,16 +112,15 @@ def _others(asked: Sequence[Asked], labels: Labels) -> list[Example]:
     """The questions themselves, of which each learns from all others."""
     if labels != "gold":
         raise UserError("--labels weak: name the set that holds them with --train")
-    return [
-        Example(
-            one.question.question,
-            one.template,
-            one.question.hops,
-            tuple(dict.fromkeys(path for paths in one.gold.values() for path in paths)),
-        )
-        for one in asked
-        if one.gold
-    ]
+    found: dict[str, Example] = {}
+    for one in asked:
+        words, paths = one.question.question, [path for own in one.gold.values() for path in own]
+        if words in found:  # asked twice, it would teach itself
+            paths = [*found[words].paths, *paths]
+        if paths:
+            unique = tuple(dict.fromkeys(paths))
+            found[words] = Example(words, one.template, one.question.hops, unique)
+    return [*found.values()]
 
 
 def held_out(

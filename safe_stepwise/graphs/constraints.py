@@ -11,12 +11,14 @@ not.
   topics by intersection: who is reached by a candidate path of the other topic, too, meets it, and
   the others fail it, if anybody does.
 - *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any
-  relation, if all that give a date agree; else its name, if it is a date. Where it has none, the
-  last one before it on the chain that has some is asked.
+  relation, if all that give a date agree; else its name, if it is a date and begins no fact.
+  Where it has none, the last one before it on the chain that has some is asked. One that has dates
+  before and after a time, as a term of office from and to, is not shown to lie outside of it.
 - *ordinal*: first and last by date, most and least by number, or by how many there are where the
   relation leads to no numbers.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -32,6 +34,7 @@ Value = tuple[float, ...]
 """What is put in order."""
 T = TypeVar("T")
 _MET, _FAILED = frozenset((True,)), frozenset((False,))
+_ISO = re.compile(r"(-?\d{4})-(\d\d)(?:-(\d\d)(?:T[\d:.]+)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,8 @@ def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
         return {}
     relation = place.known(constraint.relation)
     for towards in (relation, inverse(relation)) if relation else ():
-        if has_some := [end for end in place.ends if place.told(end, towards)]:
-            linked = set(graph.names(graph.follow([other], inverse(towards))))
-            return {end: end in linked for end in has_some}
+        if linked := set(graph.names(graph.follow([other], inverse(towards)))):
+            return {end: end in linked for end in place.ends if place.told(end, towards)}
     met = place.others & {*place.ends}
     return {end: end in met for end in place.ends} if met else {}
 
@@ -124,7 +126,8 @@ def _timed(constraint: Constraint, place: Place, meant: set[Day]) -> dict[str, b
     def verdicts(name: str) -> frozenset[bool] | None:
         by = _days_by(place, name, relation)
         said = frozenset(any(compare(day, meant) for day in days) for days in by.values())
-        return said or None
+        is_within = said == _FAILED and compare is _is_in and _surrounds(place, name, meant)
+        return None if not said else frozenset() if is_within else said
 
     # It meets what one of its chains meets, and fails what all of them fail.
     told = {end: {*said} for end, said in _speaking(place, verdicts)}
@@ -145,6 +148,12 @@ def _speaking(place: Place, ask: Callable[[str], T | None]) -> Iterator[tuple[st
     yield from said.items()
 
 
+def _surrounds(place: Place, name: str, meant: set[Day]) -> bool:
+    """Whether an entity has a date before and one after what is meant."""
+    days = set().union(*_days_by(place, name, "").values())
+    return any(_is_before(day, meant) for day in days) and any(_is_after(d, meant) for d in days)
+
+
 def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
     """The dates of an entity by the relations that give some; without any its name, if it is one.
 
@@ -155,11 +164,16 @@ def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
     asked = [relation] if relation else [one for one in steps if not one.startswith(BACKWARDS)]
     told = {one: place.graph.names(steps.get(one, ())) for one in asked}
     days = {one: {day for said in names if (day := _day(said))} for one, names in told.items()}
-    own = _day(name)
+    is_value = not relation and all(one.startswith(BACKWARDS) for one in steps)
+    own = _day(name) if is_value else None
     return {one: found for one, found in days.items() if found} or ({"": {own}} if own else {})
 
 
 def _day(text: str) -> Day | None:
+    """A date in words, or as Freebase writes it: ``1998-05-03``, with a time of day or without."""
+    if iso := _ISO.fullmatch(text):
+        year, month, day = (int(part or 0) for part in iso.groups())
+        return (year, month, day) if year and month <= 12 and day <= 31 else None
     date = as_date(text) if text else None
     return (date.year, date.month, date.day) if date and date.year else None
 
@@ -207,9 +221,22 @@ def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
     is_whole = len(values) == len(place.ends)
     if not values or not (is_whole or relation):
         return {}
-    best = extreme(values.values())
-    beaten = {end: False for end, value in values.items() if value != best}
-    return beaten | {end: True for end in values if end not in beaten and is_whole}
+    goes_before = _goes_before(read is _day, extreme is min)
+    every = set(values.values())
+    beaten = {v for v in every if any(goes_before(other, v) for other in every)}
+    best = {v for v in every if all(other == v or goes_before(v, other) for other in every)}
+    met = {end: True for end, value in values.items() if value in best and is_whole}
+    return met | {end: False for end, value in values.items() if value in beaten}
+
+
+def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]:
+    """Whether one value is surely nearer to the extreme than another: no year is, to its days."""
+
+    def is_less(one: Value, other: Value) -> bool:
+        alike = is_day and all(a == b or not a or not b for a, b in zip(one, other, strict=True))
+        return one < other and not alike
+
+    return is_less if is_least else lambda one, other: is_less(other, one)
 
 
 def _values(

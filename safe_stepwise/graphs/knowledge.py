@@ -5,6 +5,7 @@ It knows a graph by a convention (`relation_paths`) and so many hops, and nothin
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from safe_stepwise.graphs.constraints import Place, decide
 from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention, instances, paths_from
@@ -84,6 +85,7 @@ class GraphKnowledge:
         self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]
     ) -> dict[str, bool]:
         """Whether what a path leads to meets a constraint; without what the graph can't tell."""
+        constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)
         chains = self._chains(candidate, MOST_CHAINS + 1)
         if len(chains) > MOST_CHAINS:
@@ -96,3 +98,11 @@ class GraphKnowledge:
         }
         place = Place(self.graph, candidate, tuple(ends), tuple(chains), frozenset(others))
         return decide(constraint, place)
+
+    def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
+        """The constraint with its entity as the graph has it, if that is a topic but for case."""
+        named = constraint.entity
+        if not named or self.graph.node(named) is not None:
+            return constraint
+        meant = {one.topic for one in pool if one.topic.casefold() == named.casefold()}
+        return replace(constraint, entity=meant.pop()) if len(meant) == 1 else constraint

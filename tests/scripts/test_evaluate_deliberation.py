@@ -300,6 +300,11 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
     assert (found["questions"], found["hits_at_1"], found["by_hop"]) == (5, 1, {})
     assert found["settings"]["gold"].startswith("none is known")
     assert found["runs"][1]["hits_at_1"] == 1
+    whole = found["runs"][0]["f1"]
+    rows[0]["graph"] = [["Film 0", "film.by", "Ana 0"], ["Film 0", "film.by", "Pell"]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main([*more, "--paths", "oracle"])
+    assert read(tmp_path / "out")["runs"][0]["f1"] < whole  # another graph, the same questions
     rows[1]["answer"], rows[2]["q_entity"] = [], ["Film 9"]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     main([*more, "--paths", "oracle"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,12 +114,86 @@ def test_the_date_may_be_that_of_what_stands_before_on_the_chain() -> None:
 
 
 def test_relations_that_give_other_dates_leave_it_open() -> None:
-    """Pell was born in another year than he died in; no film of his speaks for him then."""
-    assert decided("explicit_time", ACTORS, time="1991") == {"Edo": False}
+    """Pell was born in another year than he died in; no film of his speaks for him then.
+
+    Edo, who was born before 1991 and won a prize after it, may have done anything in it.
+    """
+    assert decided("explicit_time", ACTORS, time="1991") == {}
+    assert decided("explicit_time", ACTORS, time="1930") == {"Edo": False, "Pell": False}
     assert decided("explicit_time", ACTORS, time="1930", comparison="after") == {
         "Edo": True,
         "Pell": True,
     }
+
+
+TERMS = GraphKnowledge(
+    MemoryGraph(
+        [
+            ("Arl", "holder", "m.1"), ("m.1", "who", "Ana"), ("m.1", "from", "2003-01-06"),
+            ("m.1", "to", "2011-01-03T00:00:00Z"), ("Arl", "holder", "m.2"), ("m.2", "who", "Edo"),
+            ("m.2", "from", "2009-01-21"), ("m.2", "to", "2009-12"), ("Arl", "holder", "m.3"),
+            ("m.3", "who", "Pell"), ("m.3", "from", "1998"), ("m.3", "to", "2002-12-31"),
+        ]
+    )
+)  # fmt: skip
+HOLDERS = Candidate("Arl", ("holder", "who"))
+
+
+@pytest.mark.parametrize("relation", ["from", "to", ""])
+@pytest.mark.parametrize(("time", "out"), [("2009", "Pell"), ("5 May 2005", "Edo Pell")])
+def test_a_term_of_office_is_not_outside_of_what_lies_in_it(
+    relation: str, time: str, out: str
+) -> None:
+    said = Constraint("explicit_time", "It is so.", relation=relation, time=time, comparison="in")
+    found = TERMS.decided(said, HOLDERS, [HOLDERS])
+    assert {name for name, is_met in found.items() if not is_met} == {*out.split()}
+
+
+@pytest.mark.parametrize(
+    ("comparison", "expected"),
+    [
+        ("first", {"Pell": True, "Ana": False, "Edo": False}),
+        ("last", {"Pell": False, "Ana": False}),
+    ],
+)
+def test_terms_in_their_order(comparison: str, expected: dict[str, bool]) -> None:
+    """By Freebase's dates; which of two is last is not known where one gives no day."""
+    fields = {"relation": "from", "comparison": comparison}
+    said = Constraint("ordinal", "It is so.", **fields)  # type: ignore[arg-type]
+    found = TERMS.decided(said, HOLDERS, [HOLDERS])
+    assert found.items() >= expected.items()
+    coarse = MemoryGraph(
+        [("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")]
+    )
+    films = Candidate("X", ("~of",))
+    assert GraphKnowledge(coarse).decided(replace(said, relation="on"), films, [films]) == {}
+
+
+@pytest.mark.parametrize("text", ["1998-13", "1998-05-40", "1998-5", "0000-01-01", "1998-05-03x"])
+def test_what_looks_like_a_date_of_freebase_and_is_none_decides_nothing(text: str) -> None:
+    said = Constraint("explicit_time", "It is so.", relation="from", time=text, comparison="in")
+    assert TERMS.decided(said, HOLDERS, [HOLDERS]) == {}
+
+
+def test_a_film_that_is_called_as_a_year_has_no_date_by_that() -> None:
+    graph = MemoryGraph([("1984", "by", "Ana"), ("B", "by", "Ana"), ("B", "year", "2001")])
+    said = Constraint("explicit_time", "After 2000.", time="2000", comparison="after")
+    for relation in ("year", ""):
+        asked = replace(said, relation=relation)
+        assert GraphKnowledge(graph).decided(asked, FILMS, [FILMS]) == {"B": True}
+
+
+def test_the_direction_is_that_of_the_other_entity() -> None:
+    """ "Vel" is an actor elsewhere, too; a topic may be named in another case."""
+    graph = MemoryGraph([
+        ("It", "with", "Edo"), ("Vel", "with", "Edo"), ("It", "by", "Ana"), ("Vel", "by", "Ana"),
+        ("Oru", "by", "Ana"), ("Oru", "with", "Vel"),
+    ])  # fmt: skip
+    edo = Candidate("Edo", ("~with",))
+    for entity, relation in (("Edo", "~with"), ("edo", "with")):
+        said = Constraint("multi_entity", "With Edo.", entity=entity, relation=relation)
+        found = GraphKnowledge(graph).decided(said, FILMS, [FILMS, edo])
+        assert found == {"It": True, "Vel": True, "Oru": False}
 
 
 def test_the_time_of_something_else() -> None:
