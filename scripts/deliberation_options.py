@@ -50,10 +50,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("paths").add_argument
     many = f"a topic entity (default {CANDIDATES} with a generator, else 1): greedy, then drawn"
     add("--candidates", **COUNT, help=many)
-    held = "hold replies to the paths that the graph has from a topic (default)"
+    held = "hold replies, majority and nearest to the paths that the graph has (default)"
     free: dict[str, Any] = {"dest": "free", "default": False}
     add("--constrained", action="store_false", help=held, **free)
-    add("--free", action="store_true", help="let replies name any path", **free)
+    add("--free", action="store_true", help="let them name any path", **free)
     add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")
     loop = parser.add_argument_group("the loop, less a part of it (the paper's Table 3)")
     for name, what in _PARTS.items():

@@ -105,7 +105,8 @@ def _proposer(
     examples = learnt.learnt(how.labels) if learnt else _others(asked, how.labels)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {how.labels} path")
-    return (majority if spec == "majority" else nearest)(examples, how.candidates)
+    learner = majority if spec == "majority" else nearest
+    return learner(examples, how.candidates, how.constrained)
 
 
 def _others(asked: Sequence[Asked], labels: Labels) -> list[Example]:

@@ -5,7 +5,8 @@
 - ``nearest``: the paths of the labelled questions whose words around the topic are nearest (the
   cosine of TF-IDF weights of words; of those as near the more frequent one).
 
-The last two leave the question itself out of what they learn from. An engine is asked for each
+The last two leave the question itself out of what they learn from, and are held to the paths of the
+graph where an engine is. An engine is asked for each
 topic entity once greedily, and then for further paths drawn at a seed each.
 """
 
@@ -77,16 +78,20 @@ class Baseline:
     rank: Ranking
     """From a question and its topic entity to paths, the best first."""
     most: int | None
+    constrained: bool = False
+    """Whether it names only paths that the graph has, as an engine does that is held to them."""
     client: Client | None = None
 
     async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
         """See `Proposer`."""
-        del knowledge
-        return [
-            Proposal(topic, PATH, path)
-            for topic in asked.question.topics
-            for path in islice(dict.fromkeys(self.rank(asked, topic)), self.most)
-        ]
+        found = []
+        for topic in asked.question.topics:
+            ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(asked, topic))
+            if self.constrained:
+                there = frozenset(knowledge.executable(topic))
+                ranked = (path for path in ranked if path in there)
+            found += [Proposal(topic, PATH, path) for path in islice(ranked, self.most)]
+        return found
 
 
 def oracle() -> Baseline:
@@ -94,7 +99,7 @@ def oracle() -> Baseline:
     return Baseline("oracle", ["oracle"], lambda asked, topic: asked.gold.get(topic, ()), None)
 
 
-def majority(examples: Sequence[Example], most: int) -> Baseline:
+def majority(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
     """Who names what is asked most often, of questions of as many hops."""
     counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
     for example in examples:
@@ -105,10 +110,11 @@ def majority(examples: Sequence[Example], most: int) -> Baseline:
         del topic
         return _frequent(counts[asked.question.hops], own.get(asked.question.question))
 
-    return Baseline("majority", ["majority", _digest(examples), most], rank, most)
+    about: list[Any] = ["majority", _digest(examples), most, constrained]
+    return Baseline("majority", about, rank, most, constrained)
 
 
-def nearest(examples: Sequence[Example], most: int) -> Baseline:
+def nearest(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
     """Who names the paths of the questions whose masked words are nearest."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -136,7 +142,8 @@ def nearest(examples: Sequence[Example], most: int) -> Baseline:
             mine = same if same is not None and same.template == template else None
             yield from _frequent(counts[template], mine)
 
-    return Baseline("nearest", ["nearest", _digest(examples), most], rank, most)
+    about: list[Any] = ["nearest", _digest(examples), most, constrained]
+    return Baseline("nearest", about, rank, most, constrained)
 
 
 def _frequent(counts: Counter[RelationPath], own: Example | None) -> list[RelationPath]:

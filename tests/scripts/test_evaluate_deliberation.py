@@ -365,11 +365,11 @@ def test_the_measured_baselines_come_out(real_data: Path, tmp_path: Path) -> Non
     asked, kb = real_data / "metaqa_questions.jsonl", real_data / "metaqa_kb.txt.gz"
     if not asked.is_file():
         pytest.skip(f"no {asked}")
-    main(["--questions", str(asked), "--kb", str(kb), "--output", str(tmp_path), *paths])
+    main(["--questions", str(asked), "--kb", str(kb), "--output", str(tmp_path), "--free", *paths])
     found = {
         run["name"]: [of["hits_at_1"] for of in run["by_hop"].values()]
         for run in read(tmp_path)["runs"]
     }
     assert found["oracle"] == pytest.approx([0.975, 1, 1], abs=0.005)
     assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.025)
-    assert found["majority"] == pytest.approx([0.153, 0.075, 0.084], abs=0.1)
+    assert found["majority"] == pytest.approx([0.164, 0.130, 0.165], abs=0.02)  # ours, of all

@@ -73,6 +73,14 @@ def test_the_nearest_has_most_words_in_common() -> None:
     assert set(paths_of(nearest(LEARNT, 9), asked("who made [{}]", "Ana"))) == {BY, IN, OTHERS}
 
 
+def test_held_to_the_graph_the_next_nearest_path_that_exists_is_named() -> None:
+    nowhere = [example("who made [Vel]", ("at",)), *LEARNT]
+    one = asked("who made [{}]", "Ana")
+    assert paths_of(nearest(nowhere, 1), one) == [("at",)]
+    assert paths_of(nearest(nowhere, 1, constrained=True), one) == [BY]
+    assert paths_of(majority([nowhere[0]], 1, constrained=True), one) == []
+
+
 def test_nobody_learns_from_the_question_itself() -> None:
     one = asked("when did [{}] come out", "1971", topic="Vel")
     assert paths_of(nearest(LEARNT, 1), one) != [IN]
