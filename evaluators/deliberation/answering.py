@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.proposing import PATH, PROPOSER, Proposal, Proposer, plain
-from safe_stepwise.engines.base import EngineError
+from evaluators.deliberation.proposing import LOST, PATH, PROPOSER, Proposal, Proposer, plain
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods import deliberation
@@ -32,13 +31,13 @@ async def answered(
     """All that was done to answer a question.
 
     Without ``clients`` no model verifies. A request that fails for good, a proposal's too, ends the
-    question with the stop reason ``failed``.
+    question with the stop reason ``failed``; what it cost until then is kept.
     """
     method = deliberation.NAME if clients else FIRST_PATH
-    try:
-        proposals = await proposer.propose(asked, knowledge)
-    except EngineError as error:
-        return Trajectory(asked.question.id, method, (), (), "", FAILED, str(error))
+    proposals = await proposer.propose(asked, knowledge)
+    made = _attempts(proposals, knowledge)
+    if lost := [one.reason for one in proposals if one.said == LOST]:
+        return Trajectory(asked.question.id, method, (), tuple(made), "", FAILED, lost[0])
     pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.said == PATH)]
     if clients:
         simulated = any(client.engine.simulated for client in clients.values())
@@ -46,7 +45,7 @@ async def answered(
         found = await deliberate(asked.question, pool, knowledge, asks, options)
     else:
         found = _followed(asked.question.id, pool, knowledge)
-    return replace(found, attempts=(*_attempts(proposals, knowledge), *found.attempts))
+    return replace(found, attempts=(*made, *found.attempts))
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:

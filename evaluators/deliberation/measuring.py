@@ -23,7 +23,7 @@ from evaluators.comparison.significance import (
 )
 from evaluators.deliberation.answering import PROPOSE, answers_of
 from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.proposing import NOWHERE, PROPOSER, UNREADABLE
+from evaluators.deliberation.proposing import LOST, NOWHERE, PROPOSER, UNREADABLE
 from evaluators.deliberation.scorers import METRICS, OURS, SCORERS, Score
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
 
@@ -103,8 +103,8 @@ def _means(scores: Sequence[Score]) -> dict[str, float | None]:
 def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
     """Of all proposals, and of each topic's first: what can be executed, what is gold.
 
-    Unreadable replies and topics that no path leads from are in every denominator. ``gold`` is of
-    topics whose gold paths are known alone.
+    Unreadable and failed replies, and topics that no path leads from, are in every denominator.
+    ``gold`` is of topics whose gold paths are known alone.
     """
     every = [(one, a) for one in found for a in one.proposals]
     first = [(one, a) for one in found for a in _first(one.proposals)]
@@ -121,6 +121,7 @@ def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
         "first_gold": _share([g for one, a in first if (g := _is_gold(one, a)) is not None]),
         "unreadable": said.count(UNREADABLE),
         "nowhere": said.count(NOWHERE),
+        "failed": said.count(LOST),
         "candidates_per_topic": len(distinct) / topics if topics else 0.0,
     }
 

@@ -14,7 +14,16 @@ _READ = (
     "In brackets: 95% interval, bootstrap over questions. Scored by the rule of Deliberation on "
     "Priors: names are equal but for case; a question that failed or has no answer is wrong."
 )
-_PROPOSED = ["paths", "proposed", "executable", "gold", "unreadable", "no path", "a topic"]
+_PROPOSED = [
+    "paths",
+    "proposed",
+    "executable",
+    "gold",
+    "unreadable",
+    "no path",
+    "failed",
+    "a topic",
+]
 _PATHS = (
     "Executable: it leads somewhere from its topic. Gold: it is a gold path ({gold}). Replies that "
     "could not be read, and topics that no path leads from, are in what the shares are of. In "
@@ -118,7 +127,7 @@ def _proposed(run: Record) -> list[str]:
     shares = [
         f"{_percent(found[n])} ({_percent(found[f'first_{n}'])})" for n in ("executable", "gold")
     ]
-    counts = [f"{found[name]:,}" for name in ("unreadable", "nowhere")]
+    counts = [f"{found[name]:,}" for name in ("unreadable", "nowhere", "failed")]
     each = f"{found['candidates_per_topic']:.2f}"
     return [_name(run), f"{found['proposals']:,}", *shares, *counts, each]
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from evaluators.deliberation.asked import Asked
 from evaluators.deliberation.labelled import Example
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods.deliberation import Knowledge
@@ -29,8 +29,9 @@ from safe_stepwise.records import RelationPath, Usage, identity
 PROPOSER = "proposer"
 """The role whose calls Table 5 of the paper leaves out."""
 BASELINES = ("oracle", "majority", "nearest")
-PATH, UNREADABLE, NOWHERE = "path", "unreadable", "nowhere"
-"""What came of a proposal: a path, a reply without one, or a topic that no path leads from."""
+PATH, UNREADABLE, NOWHERE, LOST = "path", "unreadable", "nowhere", "failed"
+"""What came of a proposal: a path, a reply without one, a topic that no path leads from, or a
+request that failed for good."""
 TEMPERATURE = 1.0
 """Of the paths that are drawn: as likely as the model holds them to be."""
 
@@ -63,7 +64,7 @@ class Proposer(Protocol):
         """Whoever is asked, if anyone is."""
 
     async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
-        """The proposals, topic by topic, the best first; ``EngineError`` if a request failed."""
+        """The proposals, topic by topic, the best first."""
 
 
 Ranking = Callable[[Asked, str], Iterable[RelationPath]]
@@ -194,7 +195,10 @@ class Engine:
 
 
 async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
-    reply = await client.ask(request)
+    try:
+        reply = await client.ask(request)
+    except EngineError as error:
+        return Proposal(topic, LOST, reason=str(error))
     try:
         path, said, reason = read_path(reply.text), PATH, ""
     except ValueError as error:

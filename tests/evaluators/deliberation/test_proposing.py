@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ from evaluators.deliberation.asked import Asked
 from evaluators.deliberation.contending import held_out, named
 from evaluators.deliberation.labelled import Example, PathsSet
 from evaluators.deliberation.measuring import differences, measured, scored
-from evaluators.deliberation.proposing import Proposer, majority, nearest, oracle
+from evaluators.deliberation.proposing import Engine, Proposer, majority, nearest, oracle
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import Deliberating
-from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import KGQuestion, RelationPath, Trajectory
+from safe_stepwise.methods.path_proposing import completion_of, masked
+from safe_stepwise.records import KGQuestion, RelationPath, Trajectory, Usage
 
 FILMS = [
     ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Tesk", "by", "Edo"),
@@ -133,6 +137,37 @@ def test_a_question_that_failed_is_wrong_by_every_rule() -> None:
     assert scored(one, failed).scores["dp"].hit == 0
     found = measured([scored(one, failed)], seed=0)
     assert (found["failed"], found["hit"], found["scorers"]["dp"]["f1"]) == (1, 0, 0)
+
+
+class Halfway:
+    """Answers of the one topic, and has no reply for another."""
+
+    identity: Mapping[str, Any] = MappingProxyType({"kind": "halfway"})
+    name, simulated = "halfway", False
+
+    async def check(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        down = EngineError("the server is down")
+        told = Completion(completion_of(BY), Usage(19, 0, 7))
+        return [down if 'Topic: "Vel"' in r.messages[-1].content else told for r in requests]
+
+
+def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
+    question = KGQuestion("q", "metaqa", "test", "by both", ("Oru", "Vel"), frozenset({"Ana"}))
+    one, engine = (
+        Asked(question, "by both", {}),
+        Engine("e", Client(Halfway(), tries=1), 1, True, 0),
+    )
+    found = trajectory(engine, one)
+    assert (found.stop_reason, found.failure) == ("failed", "the server is down")
+    assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]
+    told = measured([scored(one, found)], seed=0)
+    assert told["paths"]["failed"] == 1
+    assert told["paths"]["executable"] == 0.5
+    assert told["cost"]["by_role"]["proposer"]["tokens"] == 26
 
 
 def test_runs_are_paired() -> None:
