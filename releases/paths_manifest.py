@@ -123,7 +123,7 @@ class DeliberationEntry:
     """``deliberation``: an evaluation as `python -m scripts.evaluate_deliberation` makes it."""
 
     paths: tuple[str, ...]
-    """Who proposes, as ``--paths`` of the command has it; the last one is told of on the card."""
+    """Who proposes, as ``--paths`` of the command has it; the first one heads the report."""
     questions: tuple[SourceEntry, ...] = ()
     """Those of the set itself, if none are named."""
     split: str = "test"

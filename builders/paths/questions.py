@@ -1,5 +1,6 @@
 """Questions over a graph as they are put to whoever answers: with their graphs and gold paths."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,7 +114,7 @@ def gold_paths(
     graphs: Iterator[GraphStore],
     hops: int,
 ) -> tuple[list[Gold], str]:
-    """The gold paths of each question by topic, and where most of them come from.
+    """The gold paths of each question by topic, and where they come from, in words.
 
     What the benchmark annotates goes first, then what is ``known`` of a template. Of the others
     they are derived (`weak.Templates`); where the number of hops isn't known either, the paths of
@@ -131,8 +132,18 @@ def gold_paths(
         derived = _derived(asked, templates, owed, graphs, hops)
         found |= derived
         origins += [DERIVED if asked[place].hops else BEST for place in derived]
-    most = max(sorted(set(origins)), key=origins.count) if origins else ""
-    return [found.get(place, {}) for place in range(len(asked))], most
+    return [found.get(place, {}) for place in range(len(asked))], _origin(Counter(origins))
+
+
+def _origin(times: Counter[str]) -> str:
+    """Where gold paths come from; of how many questions, if from several places.
+
+    >>> _origin(Counter({"annotated": 1, "derived": 2}))
+    'derived (2 questions); annotated (1 questions)'
+    """
+    if len(times) < 2:
+        return next(iter(times), "")
+    return "; ".join(f"{name} ({n:,} questions)" for name, n in times.most_common())
 
 
 def _derived(
