@@ -8,6 +8,7 @@ from evaluators.deliberation.contending import CANDIDATES
 from evaluators.deliberation.labelled import CONFIGS
 from evaluators.deliberation.proposing import BASELINES
 from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.methods.deliberation import MOST_ENDS
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.running import AT_ONCE
 from scripts.cli import COUNT, FILE, FOLDER, SEED, add_model_options
@@ -59,6 +60,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, what in _PARTS.items():
         dest = name.replace("-", "_")
         loop.add_argument(f"--no-{name}", dest=dest, action="store_false", help=what)
+    ends = f"entities of a path that are shown, and can be answers (default {MOST_ENDS})"
+    loop.add_argument("--most-ends", **COUNT, default=MOST_ENDS, help=ends)
     how = parser.add_argument_group("how")
     add_model_options(how, IN_FLIGHT)
     add_role_options(how, ROLES, roles_of(PROMPTS))

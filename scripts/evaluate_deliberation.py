@@ -31,7 +31,8 @@ def main(arguments: Sequence[str]) -> None:
     generating = None if options.generator is None else opener(options.generator)
     proposing = {spec: opener(spec) for spec in engines_of(options.paths)}
     candidates = options.candidates or (CANDIDATES if options.generator else 1)
-    loop = Deliberating(options.introspection, options.predefined_constraints, options.feedback)
+    parts = options.introspection, options.predefined_constraints, options.feedback
+    loop = Deliberating(*parts, most_ends=options.most_ends)
     with (
         exclusive(options.output, "evaluation", OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,

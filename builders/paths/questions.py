@@ -124,8 +124,9 @@ def gold_paths(
     found: dict[int, Gold] = {}
     origins = []
     for place, one in enumerate(asked):
-        if paths := one.gold_paths or known.get(templates[place], ()):
-            found[place] = dict.fromkeys(one.topics, paths)
+        of_set = known.get(templates[place], ())
+        if gold := _annotated(one) or (dict.fromkeys(one.topics, of_set) if of_set else {}):
+            found[place] = gold
             origins.append(ANNOTATED if one.gold_paths else OF_SET)
     if len(found) < len(asked):
         owed = [place for place in range(len(asked)) if place not in found]
@@ -133,6 +134,13 @@ def gold_paths(
         found |= derived
         origins += [DERIVED if asked[place].hops else BEST for place in derived]
     return [found.get(place, {}) for place in range(len(asked))], _origin(Counter(origins))
+
+
+def _annotated(one: KGQuestion) -> Gold:
+    found: Gold = {}
+    for candidate in one.gold_paths:
+        found[candidate.topic] = (*found.get(candidate.topic, ()), candidate.path)
+    return found
 
 
 def _origin(times: Counter[str]) -> str:
