@@ -407,6 +407,5 @@ def test_no_gold_answer_of_metaqa_fails_a_type_that_may_be_meant(
         failed += sum(is_met is False for is_met in found.values())
         unknown += sum(not found.get(answer) for answer in answers)
         pairs += len(answers)
-    print(missing, failed, unknown, pairs)
     assert unknown > 0.4 * pairs > 10_000
     assert failed <= (1e-4 * pairs if missing else 0)
