@@ -32,9 +32,10 @@ def read_options(
     names = [key.name for key in keys(of)]
     for key in keys(of):
         spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
-        flag: dict[str, Any] = {"nargs": "?", "const": "true"} if key.type is bool else {}
-        told = {"dest": key.name, "metavar": _takes(key.type), "help": _help(key)}
-        group.add_argument(*sorted(spellings), **told, **flag)
+        told: dict[str, Any] = {"dest": key.name, "metavar": _takes(key.type), "help": _help(key)}
+        if key.type is bool:
+            told |= {"nargs": "?", "const": "true"}
+        group.add_argument(*sorted(spellings), **told)
     found, unknown = parser.parse_known_args(arguments)
     if unknown:
         asked = unknown[0].partition("=")[0]
@@ -58,8 +59,8 @@ def _recipes(name: str) -> str:
     for file in recipes(name):
         lines = file.read_text(encoding="utf-8").partition("\n#   ")[0].splitlines()
         said = " ".join(line.removeprefix("# ") for line in lines)
-        indent = {"initial_indent": " " * 6, "subsequent_indent": " " * 6}
-        told += [f"  {file.relative_to(RECIPES.parents[1])}", textwrap.fill(said, 96, **indent)]
+        told.append(f"  {file.relative_to(RECIPES.parents[1])}")
+        told.append(textwrap.indent(textwrap.fill(said, 90), " " * 6))
     return "\n".join(told)
 
 

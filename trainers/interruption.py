@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 AGAIN_S = 0.5
 """A signal that follows sooner is the same one: `timeout` and launchers send it twice."""
 STOPPING = "stopping after this step; the checkpoint will be kept; again to stop at once"
-STOPPED = "stopped at once; --resume goes on from the last complete checkpoint"
+STOPPED = "stopped at once; if resumed it goes on from the last complete checkpoint"
 
 
 class Interruption:

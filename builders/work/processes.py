@@ -62,7 +62,7 @@ def _watch(launcher: BaseProcess, work: Work[Any], found: Survey, attempt: Path)
     rows = sum(size for _, size in found.owed.values())
     cached = found.rows - rows
     gone: dict[str, float] = {}
-    shown = {"unit": work.unit, "desc": work.title, "delay": 1}
+    shown: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
     with progress.bar(total=found.rows, initial=cached, **shown) as bar:
         while launcher.is_alive():
             launcher.join(0.5)
