@@ -138,12 +138,12 @@ def test_interrupted_it_ends_its_step_and_keeps_it(
 
 
 def test_asked_again_it_ends_within_a_step(recipe: VerifierRecipe, tmp_path: Path) -> None:
-    """A step of 32 passes, which nobody waits for; with the bar's one line in the log."""
+    """A step of 32 passes is not waited for; of the bar the log has but its begin."""
     filters = Filters(rows=32)
     slow = replace(recipe, output=tmp_path / "slow", filters=filters, effective_batch=32)
     process = begun("train_verifier", slow)
     assert process.stderr is not None
-    assert "0/1" in process.stderr.readline()
+    assert "0/2" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     assert process.stderr.readline() == f"{STOPPING}\n"
     time.sleep(2 * AGAIN_S)
