@@ -41,6 +41,8 @@ def main(arguments: Sequence[str]) -> None:
     if options.dry_run:
         speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
         print(dry_run(options.manifest, options.output, speed, **which))
+        if of_paths(options.manifest):
+            release_foreseen.refuse_owed(options.manifest)
         return
     how = {name: getattr(options, name) for name in ("cache", "in_flight", "timeout")} | which
     try:
