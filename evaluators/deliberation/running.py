@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.answering import answered
 from evaluators.deliberation.asked import Asked, Source
 from evaluators.deliberation.contending import Contender
@@ -39,6 +40,8 @@ class Plan:
     seed: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where questions, graph and labels come from, for the record."""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """What sets its runs apart from others by the same players, beside the loop's options."""
 
     @property
     def players(self) -> dict[str, Client]:
@@ -62,6 +65,10 @@ class Plan:
         """Who plays, by role."""
         generator = {} if self.generator is None else {"generator": self.generator.name}
         return {**generator, PROPOSER: contender.proposer.name}
+
+    def label(self, contender: Contender) -> dict[str, Any]:
+        """What tells a run's records from those of any other by the same players and options."""
+        return {**self.conditions, VARIANT: contender.name}
 
     def is_simulated(self, contender: Contender) -> bool:
         """Whether an engine without a model takes part."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.deliberation.results import OWNED
+from evaluators.deliberation.results import FILES
 from evaluators.outcomes import read_outcomes, read_questions
 from evaluators.traces.data import traces
 from evaluators.traces.deliberation import fields_of
@@ -95,7 +95,7 @@ def test_the_oracle_and_what_is_written(made: Path, tmp_path: Path) -> None:
     assert found["runs"][0]["scorers"]["tog"]["f1"] is None
     assert found["runs"][0]["paths"]["gold"] == found["runs"][0]["paths"]["executable"] == 1
     assert found["settings"]["gold"].startswith("derived")
-    assert set(content(tmp_path / "out")) == set(OWNED)
+    assert set(content(tmp_path / "out")) == set(FILES)
     outcomes = list(read_outcomes(tmp_path / "out"))
     assert [o.question_id for o in outcomes] == [q.id for q in read_questions(tmp_path / "out")]
     page = (tmp_path / "out" / "deliberation.md").read_text()

@@ -292,7 +292,7 @@ def test_knowledge_ranks_by_instantiations_then_by_name(
         assert set(ranked) == execute(graph, "Oru", path, convention) != set()
         assert knowledge.chains(candidate, 2) == chains[:2]
         assert set(path) <= set(knowledge.relations([candidate]))
-    assert knowledge.ranked(Candidate("Nobody", ("by",))) == []
+    assert knowledge.ranked(Candidate("Nobody", ("by",))) == ()
 
 
 # ---------------------------------------------------------------- MetaQA
