@@ -57,7 +57,7 @@ def evaluated(options: Options) -> str:
             options.at_once,
             options.seed,
             {**notes, "candidates": how.candidates, "constrained": how.constrained},
-            options.conditions,
+            {**options.conditions, **asked.learnt_from},
         )
         said = carry_out(plan)
         remove_folder(options.output / GRAPH)

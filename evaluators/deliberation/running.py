@@ -26,6 +26,9 @@ from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import JOURNAL
 
+_LEARNING = ("train", "labels")
+"""Conditions that set apart those alone who learn from a set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -67,8 +70,13 @@ class Plan:
         return {**generator, PROPOSER: contender.proposer.name}
 
     def label(self, contender: Contender) -> dict[str, Any]:
-        """What tells a run's records from those of any other by the same players and options."""
-        return {**self.conditions, VARIANT: contender.name}
+        """What tells a run's records from those of any other by the same players and options.
+
+        A model learnt from what its adapter is named after, and not from the set beside it.
+        """
+        learns = contender.proposer.client is None
+        told = {n: value for n, value in self.conditions.items() if learns or n not in _LEARNING}
+        return {**told, VARIANT: contender.name}
 
     def is_simulated(self, contender: Contender) -> bool:
         """Whether an engine without a model takes part."""

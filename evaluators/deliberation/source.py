@@ -16,7 +16,7 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.relation_paths import Convention
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import KGQuestion, RelationPath
+from safe_stepwise.records import KGQuestion, RelationPath, identity
 
 
 class Rows(Protocol):
@@ -82,6 +82,14 @@ class Chosen:
     """For the record."""
     note: str
     """For the user, if there is anything to know."""
+
+    @property
+    def learnt_from(self) -> dict[str, str]:
+        """The set that is learnt from and how it is split, as a condition; empty without one."""
+        if self.learnt is None:
+            return {}
+        digest = identity(self.about["train"])[:8]
+        return {"train": f"{self.learnt.folder.name} by {self.learnt.way}@{digest}"}
 
     def joined(self, convention: Convention) -> tuple[Joined, dict[str, Any]]:
         """With gold paths, which may take long; and all of the record."""
