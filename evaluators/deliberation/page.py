@@ -15,8 +15,8 @@ _COUNTED = {"unanswered": "no answer", "failed": "failed", "cut": "cut"}
 _READ = (
     "In brackets: 95% interval, bootstrap over questions. Scored by the rule of Deliberation on "
     "Priors: names are equal but for case; a question that failed or has no answer is wrong. Cut: "
-    "questions of which a path led to more entities than the model was shown, so that not all could "
-    "be answers."
+    "questions of which a path led to more entities than the model was shown, who could not name "
+    "all."
 )
 _PROPOSED = [
     "paths",
