@@ -10,7 +10,7 @@ from evaluators.deliberation.labelled import CONFIGS
 from evaluators.deliberation.options import IN_FLIGHT, Options
 from evaluators.deliberation.proposing import BASELINES
 from safe_stepwise.graphs.relation_paths import CONVENTIONS, HOPS, NO_TOPIC
-from safe_stepwise.methods.deliberation import Deliberating
+from safe_stepwise.methods.deliberation import MOST_ENDS, Deliberating
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.running import AT_ONCE
 from scripts.cli import COUNT, FILE, FOLDER, SEED, add_model_options
@@ -30,7 +30,8 @@ def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Opt
     given = vars(parser.parse_args(arguments))
     introspection, predefined, feedback = (given.pop(name.replace("-", "_")) for name in _PARTS)
     given |= {name: tuple(given[name]) for name in ("questions", "paths")}
-    return Options(loop=Deliberating(introspection, predefined, feedback), **given)
+    loop = Deliberating(introspection, predefined, feedback, most_ends=given.pop("most_ends"))
+    return Options(loop=loop, **given)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +78,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, what in _PARTS.items():
         dest = name.replace("-", "_")
         loop.add_argument(f"--no-{name}", dest=dest, action="store_false", help=what)
+    ends = f"entities of a path that are shown, and can be answers (default {MOST_ENDS})"
+    loop.add_argument("--most-ends", **COUNT, default=MOST_ENDS, help=ends)
     how = parser.add_argument_group("how")
     add_model_options(how, IN_FLIGHT)
     add_role_options(how, ROLES, roles_of(PROMPTS))

@@ -148,8 +148,9 @@ def gold_paths(
     found: dict[int, Gold] = {}
     origins: dict[int, str] = {}
     for place, one in enumerate(asked):
-        if paths := one.gold_paths or known.get(templates[place], ()):
-            found[place] = dict.fromkeys(one.topics, paths)
+        of_set = known.get(templates[place], ())
+        if gold := _annotated(one) or (dict.fromkeys(one.topics, of_set) if of_set else {}):
+            found[place] = gold
             origins[place] = ANNOTATED if one.gold_paths else OF_SET
     left = [place for place in range(len(asked)) if place not in found]
     owed = [place for place in left if asked[place].hops or place in wanted]
@@ -158,6 +159,13 @@ def gold_paths(
         origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
     told = Counter(origins[place] for place in sorted(wanted & origins.keys()))
     return [found.get(place, {}) for place in range(len(asked))], _origin(told)
+
+
+def _annotated(one: KGQuestion) -> Gold:
+    found: Gold = {}
+    for candidate in one.gold_paths:
+        found[candidate.topic] = (*found.get(candidate.topic, ()), candidate.path)
+    return found
 
 
 def _origin(times: Counter[str]) -> str:

@@ -55,13 +55,18 @@ class Options:
 
     def __post_init__(self) -> None:
         check_paths(self.paths)
-        for spec in (*engines_of(self.paths), self.generator):
-            if spec is not None:
-                check_spec(spec)
+        for spec in self.engines:
+            check_spec(spec)
         if self.labels == "weak" and self.train is None:
             raise UserError("--labels weak: name the set that holds them with --train")
         if self.held_out and self.train is None:
             raise UserError("--held-out: name the set whose test split is meant with --train")
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The specs of all who are asked, each once: who proposes may verify, too."""
+        asked = (*engines_of(self.paths), self.generator)
+        return tuple(dict.fromkeys(spec for spec in asked if spec is not None))
 
     @property
     def proposing(self) -> Proposing:

@@ -53,9 +53,10 @@ class Plan:
 
     @property
     def clients(self) -> list[Client]:
-        """All that may be asked."""
+        """All that may be asked, each once."""
         proposing = [one.proposer.client for one in self.contenders]
-        return [c for c in (*proposing, self.generator) if c is not None]
+        asked = [c for c in (*proposing, self.generator) if c is not None]
+        return [*{id(client): client for client in asked}.values()]
 
     @property
     def told(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """The symbolic player of Deliberation on Priors: goes by the gold path, or by the answers.
 
-A path is right if it is a gold one; where none of those left is, if what it leads to has the best
-F1 with the answers (above 0) of those left. ``planted=K`` has it follow K wrong paths of the pool
-first, in their order there, and say of each that it does not suffice: so the caller plants them in
-the pool, and the right answer comes after 1 + 2(K + 1) calls while a path is left beside.
-An error drops the constraints, follows a wrong path, or turns a verdict round.
+A path is right if it is a gold one from its topic; where none of those left is, if what it leads to
+has the best F1 with the answers (above 0) of those left. ``planted=K`` has it follow K wrong paths
+of the pool first, in their order there, and say of each that it does not suffice: so the caller
+plants them in the pool, and the right answer comes after 1 + 2(K + 1) calls while a path is left
+beside. An error drops the constraints, follows a wrong path, or turns a verdict round.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ MOST = 1_000
 
 def _right(scene: PoolScene) -> list[int]:
     """The places of the right paths in what is left of the pool."""
-    gold = [n for n, (c, _) in enumerate(scene.pool) if c.path in scene.question.gold_paths]
+    gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
     answers = scene.question.answers
     worth = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
     return gold or [n for n, f1 in enumerate(worth) if f1 and f1 == max(worth)]

@@ -274,6 +274,43 @@ def test_the_loop_over_a_served_model(made: Path, tmp_path: Path) -> None:
     assert run["paths"]["candidates_per_topic"] == 1
 
 
+def test_entities_that_are_cut_are_counted_and_another_run(made: Path, tmp_path: Path) -> None:
+    """Fewer that can be answers: other answers, of which no run that shows more takes any."""
+    with MockServer(right) as server:
+        more = arguments(made, tmp_path / "out", "--paths", "oracle", "--generator", server.spec)
+        main([*more, "--most-ends", "1"])
+        few, (run,) = [*read_outcomes(tmp_path / "out")], read(tmp_path / "out")["runs"]
+        assert run["f1"] < 1
+        assert run["hits_at_1"] == 1
+        main(more)
+    for cut, whole in zip(few, read_outcomes(tmp_path / "out"), strict=True):
+        (one,), (other,) = (
+            [a.read for a in o.trajectory.attempts if a.state == "instantiate"]
+            for o in (cut, whole)
+        )
+        assert (len(one["entities"]), one["cut"]) == (1, one["reached"] - 1)
+        assert (len(other["entities"]), other["cut"]) == (one["reached"], 0)
+    assert read(tmp_path / "out")["runs"][0]["f1"] == 1
+
+
+def test_questions_of_which_not_all_entities_are_shown_are_counted(
+    made: Path, tmp_path: Path
+) -> None:
+    how = ("--paths", "oracle", "--generator", "symbolic")
+    for most in (1, 10_000):
+        output = tmp_path / str(most)
+        main(arguments(made, output, *how, "--most-ends", str(most)))
+        found = read(output)
+        (run,) = found["runs"]
+        reached = {o.question_id: [a.read["reached"] for a in o.trajectory.attempts
+                                   if a.state == "instantiate"]
+                   for o in read_outcomes(output)}  # fmt: skip
+        cut = {id_ for id_, sizes in reached.items() if max(sizes) > most}
+        assert run["cut"] == len(cut) == sum(of["cut"] for of in run["by_hop"].values())
+        assert bool(cut) is (most == 1)
+        assert f"| {run['failed']} | {len(cut)} |" in (output / "deliberation.md").read_text()
+
+
 @pytest.mark.parametrize("planted", [0, 1, 2])
 def test_planted_paths_cost_two_calls_each(made: Path, tmp_path: Path, planted: int) -> None:
     more = ("--paths", "nearest", "--candidates", "9", "--generator", f"symbolic:planted={planted}")
