@@ -10,7 +10,7 @@ from contextlib import closing
 from builders.paths.questions import Questions
 from builders.paths.relation_readers import known_benchmark
 from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import contenders
+from evaluators.deliberation.contending import contenders, engines_of
 from evaluators.deliberation.options import Options
 from evaluators.deliberation.results import GRAPH, OWNED
 from evaluators.deliberation.running import Plan
@@ -44,14 +44,15 @@ def evaluated(options: Options) -> str:
             warn(asked.note)
         # What is wrong with the files is said by now, before an engine lacks its extra.
         asking = (cache, options.in_flight, TRIES, options.allowance)
-        clients = {spec: Client(opener(spec), *asking) for spec in options.engines}
+        generating = Client(opener(options.generator), *asking) if options.generator else None
+        clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
         how = options.proposing
         source, notes = asked.joined(options.convention)
         plan = Plan(
             source,
             contenders(options.paths, how, source.asked, asked.learnt, clients),
             options.output,
-            None if options.generator is None else clients[options.generator],
+            generating,
             options.loop,
             options.at_once,
             options.seed,
