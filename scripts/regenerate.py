@@ -76,7 +76,7 @@ def _paths(manifest_file: Path, output: Path, *, in_flight: int = IN_FLIGHT, **t
     """The same of relation paths."""
     manifest = read_paths(manifest_file, KNOWN_PATHS)
     asking = {"in_flight": in_flight, "cache": told.pop("cache"), "timeout": told.pop("timeout")}
-    measured = deliberation_parts(manifest, output, evaluate_deliberation.main, **asking)
+    measured = deliberation_parts(manifest, output, evaluate_deliberation.evaluated, **asking)
     others = [*proposer_parts(manifest, output), *measured, *card_parts(manifest, output)]
     return release_paths.released(manifest, output, others, made_by(), **told)
 
