@@ -28,6 +28,7 @@ _UNFILTERED: Record = {
     "feedback": "full",
     "origins": [],
     "rows": None,
+    "twins": True,
 }
 
 
@@ -183,7 +184,8 @@ def _check_runs(training: Record, config: Record, base: Base, steps: Record | No
 
 def _data(training: Record, published: str | None) -> Data:
     data = training["dataset"]
-    filters = {"drop_from_prompt": False, **training["recipe"]["filters"]}  # not of adapters before
+    since = {"drop_from_prompt": False, "twins": True}  # not of adapters before
+    filters = {**since, **training["recipe"]["filters"]}
     name, _, revision = (published or data["name"]).partition("@")
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")

@@ -65,6 +65,11 @@ Wording = Literal["seen", "unseen"]
 SEEN, UNSEEN = WORDINGS = get_args(Wording)
 """Whether a row of `TRAIN` has a step that is worded so; stored as its place in this."""
 
+ContextKind = Literal["original", "altered", "borrowed"]
+ORIGINAL, ALTERED, BORROWED = CONTEXTS = get_args(ContextKind)
+"""Whether a row's passages are its question's own, or one states another value, or is another's;
+stored as its place in this."""
+
 Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
 """What people judge in an audit: labels of questions, or rows of `STEPS`."""
