@@ -61,6 +61,8 @@ class AdapterCard:
     simulated: bool
     """Whether any label, step or verdict came from something that only plays a model."""
 
+    kind = "adapter"
+
     @property
     def name(self) -> str:
         """What its repo is called."""
@@ -142,7 +144,8 @@ def adapter(
     """
     known_version(version)
     base = Base.read(training)
-    _check_runs(training, config, base, steps)
+    check_set(training, steps)
+    check_config(config, base, training["recipe"])
     measured = None if quality is None else read_quality(quality)
     builds = () if steps is None else steps["verified"]
     made = [training["dataset"], *training["dataset"]["plus"], *builds]
@@ -153,7 +156,7 @@ def adapter(
         version=version,
         base=base,
         license=license,
-        data=_data(training, published),
+        data=data_of(training, published),
         quality=measured,
         loops=read_loops(loops or {}, weights, first),
         sources=sources_of(builds),
@@ -172,17 +175,16 @@ def adapter(
     )
 
 
-def _check_runs(training: Record, config: Record, base: Base, steps: Record | None) -> None:
-    """Raises ``UserError`` for records of different runs."""
+def check_set(training: Record, steps: Record | None) -> None:
+    """Raise ``UserError`` for the statistics of another set than was learnt."""
     learnt = training["dataset"]["version"]
     if steps is not None and steps["version"] != learnt:
         raise UserError(
             f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}"
         )
-    check_config(config, base, training["recipe"])
 
 
-def _data(training: Record, published: str | None) -> Data:
+def data_of(training: Record, published: str | None) -> Data:
     data = training["dataset"]
     since = {"drop_from_prompt": False, "twins": True}  # not of adapters before
     filters = {**since, **training["recipe"]["filters"]}
@@ -206,7 +208,7 @@ def _metadata(card: AdapterCard) -> Any:
     quality, extra = card.quality, dict[str, Any]()
     found = looping.eval_results(card.told, card.version)
     if quality is not None:
-        found += eval_results(quality, *_measured_on(quality, card))
+        found += eval_results(quality, *measured_on(quality, card.training, card.data))
     if found:
         extra = {"eval_results": found, "model_name": card.name}
         extra["metrics"] = sorted({one.metric_type for one in found})
@@ -218,10 +220,10 @@ def _metadata(card: AdapterCard) -> Any:
     )
 
 
-def _measured_on(quality: Quality, card: AdapterCard) -> tuple[str, str | None]:
+def measured_on(quality: Quality, training: Record, data: Data) -> tuple[str, str | None]:
     """Dataset and revision that the test rows are of, where they are published if that is known."""
-    steps, version = quality.steps, card.training["dataset"]["version"]
+    steps, version = quality.steps, training["dataset"]["version"]
     same = version is not None and steps["version"] == version
-    if hub_id(steps["name"]) is None and card.data.published and same:
-        return card.data.published, card.data.revision
+    if hub_id(steps["name"]) is None and data.published and same:
+        return data.published, data.revision
     return line(steps["name"]), steps["revision"]
