@@ -1,5 +1,6 @@
 """What a manifest says of adapters, how they are refined, and evaluations: its own, its blocks'."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
@@ -25,6 +26,7 @@ OWN_GENERATOR = "{generator}"
 MEASURED_RATE = "{rate}"
 """In a verifier's spec, as ``chance:reject={rate}``: the share of tries at a step that the first of
 the verifiers rejects. That is measured first."""
+_PLACEHOLDER = re.compile(r"\{\w*\}")
 CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""
 LOOP = ("no_verification", "self_verification", "safe")
@@ -311,6 +313,9 @@ def check_spec(spec: Any, where: str, own: Collection[str], known: Known) -> Non
             key = what.partition(" ")[2]
             raise UserError(f"{where}: {one} stands for {what}; add {key} to the manifest")
         meant = meant.replace(one, "trained")
+    if other := _PLACEHOLDER.search(meant):
+        names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
+        raise UserError(f"{where}: {other[0]} stands for nothing; write {names}")
     try:
         known.check_engine(meant)
     except UserError as error:
