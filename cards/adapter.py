@@ -28,6 +28,7 @@ _UNFILTERED: Record = {
     "feedback": "full",
     "origins": [],
     "rows": None,
+    "tasks": [],
     "twins": True,
 }
 
@@ -186,14 +187,14 @@ def check_set(training: Record, steps: Record | None) -> None:
 
 def data_of(training: Record, published: str | None) -> Data:
     data = training["dataset"]
-    since = {"drop_from_prompt": False, "twins": True}  # not of adapters before
-    filters = {**since, **training["recipe"]["filters"]}
+    # Each has those of its own kind, and adapters of before have not all.
+    filters = {**_UNFILTERED, **training["recipe"]["filters"]}
     name, _, revision = (published or data["name"]).partition("@")
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
     left_out = {
         name: filters[name]
-        for name in {**_UNFILTERED, **filters}
+        for name in filters
         if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
     }
     return Data(hub_id(name), revision or data["revision"], left_out)

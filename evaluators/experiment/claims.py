@@ -1,10 +1,11 @@
 """What the experiment is to show, and whether it does: by its numbers, whichever way they fall."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.tables import p_text, percent
+from evaluators.comparison.tables import NOTHING, p_text, percent
 from evaluators.experiment.arms import CHANCE, LEARNED, NAMES, gain, one_of
 from evaluators.experiment.experiment import Experiment
 from evaluators.experiment.verdicts import ERROR_F1, difference
@@ -72,4 +73,6 @@ def shares(one: Estimate) -> str:
     >>> shares(Estimate(0.083, -0.02, 0.15))
     '+0.083 [-0.020, +0.150]'
     """
+    if math.isnan(one.value):
+        return NOTHING
     return f"{one.value:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"

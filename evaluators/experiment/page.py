@@ -1,5 +1,6 @@
 """The report of an experiment: a page whose every number stands in the run's files."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -171,7 +172,7 @@ def _quality(experiment: Experiment) -> Iterator[str]:
 
 def _measured(experiment: Experiment, said: Mapping[str, str]) -> list[str]:
     values = (measured(experiment.steps, said, one) for one in (ERROR_F1, EVIDENCE_BALANCED))
-    return [f"{value:.3f}" for value in values]
+    return [NOTHING if math.isnan(value) else f"{value:.3f}" for value in values]
 
 
 def _blocks(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[str]:

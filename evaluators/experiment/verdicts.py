@@ -115,9 +115,10 @@ def _f1(sums: Matrix) -> Matrix:
 
 def _balanced(sums: Matrix) -> Matrix:
     right, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        recalls = np.where(rows > 0, right / rows, np.nan)
-    return np.asarray(np.nanmean(recalls, axis=1), dtype=np.float64)
+    known = rows > 0  # a draw may lack a label, or all of them: then it says nothing
+    recalls = np.where(known, right / np.maximum(rows, 1), 0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(recalls.sum(axis=1) / known.sum(axis=1), dtype=np.float64)
 
 
 ERROR_F1 = Measure(_errors, _f1)
