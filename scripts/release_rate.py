@@ -5,7 +5,6 @@ from typing import Any
 
 from evaluators.run.options import Options
 from releases.evaluations import MEASURED_RATE
-from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
 from safe_stepwise.store.names import RESULTS, WORK
 from trainers.checkpoints import read_json
@@ -20,7 +19,7 @@ def rejected(
 
     That of the first generator, at the most retries of an evaluation's ``options``, is measured
     beside its unfinished work; its replies are asked for once. Verdicts that could not be read
-    count, as they accept nothing. Raises ``UserError`` where nothing was judged.
+    count, as they accept nothing. Where no reply was a step, nothing was judged, nor rejected.
     """
     folder = options["output"] / WORK / "rate"
     first = next(spec for spec in options["verifier"] if MEASURED_RATE not in spec)
@@ -38,6 +37,4 @@ def rejected(
     evaluate(Options(**{**options, **one_each, **alone}, **asking))
     run, *_ = read_json(folder / RESULTS)["runs"]
     told, judged = run["all"], run["all"]["calls"].get(VERIFIER, 0)
-    if not judged:
-        raise UserError(f"{first}: judged no step, so that there is no rate for {MEASURED_RATE}")
-    return f"{(sum(told['error_types'].values()) + told['unread']) / judged:.3f}"
+    return f"{(sum(told['error_types'].values()) + told['unread']) / max(judged, 1):.3f}"
