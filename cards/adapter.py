@@ -28,6 +28,8 @@ _UNFILTERED: Record = {
     "feedback": "full",
     "origins": [],
     "rows": None,
+    "tasks": [],
+    "twins": True,
 }
 
 
@@ -59,6 +61,8 @@ class AdapterCard:
     """Rows of the set's train split by origin, empty where its statistics are not known."""
     simulated: bool
     """Whether any label, step or verdict came from something that only plays a model."""
+
+    kind = "adapter"
 
     @property
     def name(self) -> str:
@@ -141,7 +145,8 @@ def adapter(
     """
     known_version(version)
     base = Base.read(training)
-    _check_runs(training, config, base, steps)
+    check_set(training, steps)
+    check_config(config, base, training["recipe"])
     measured = None if quality is None else read_quality(quality)
     builds = () if steps is None else steps["verified"]
     made = [training["dataset"], *training["dataset"]["plus"], *builds]
@@ -152,7 +157,7 @@ def adapter(
         version=version,
         base=base,
         license=license,
-        data=_data(training, published),
+        data=data_of(training, published),
         quality=measured,
         loops=read_loops(loops or {}, weights, first),
         sources=sources_of(builds),
@@ -171,25 +176,25 @@ def adapter(
     )
 
 
-def _check_runs(training: Record, config: Record, base: Base, steps: Record | None) -> None:
-    """Raises ``UserError`` for records of different runs."""
+def check_set(training: Record, steps: Record | None) -> None:
+    """Raise ``UserError`` for the statistics of another set than was learnt."""
     learnt = training["dataset"]["version"]
     if steps is not None and steps["version"] != learnt:
         raise UserError(
             f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}"
         )
-    check_config(config, base, training["recipe"])
 
 
-def _data(training: Record, published: str | None) -> Data:
+def data_of(training: Record, published: str | None) -> Data:
     data = training["dataset"]
-    filters = {"drop_from_prompt": False, **training["recipe"]["filters"]}  # not of adapters before
+    # Each has those of its own kind, and adapters of before have not all.
+    filters = {**_UNFILTERED, **training["recipe"]["filters"]}
     name, _, revision = (published or data["name"]).partition("@")
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
     left_out = {
         name: filters[name]
-        for name in {**_UNFILTERED, **filters}
+        for name in filters
         if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
     }
     return Data(hub_id(name), revision or data["revision"], left_out)
@@ -204,7 +209,7 @@ def _metadata(card: AdapterCard) -> Any:
     quality, extra = card.quality, dict[str, Any]()
     found = looping.eval_results(card.told, card.version)
     if quality is not None:
-        found += eval_results(quality, *_measured_on(quality, card))
+        found += eval_results(quality, *measured_on(quality, card.training, card.data))
     if found:
         extra = {"eval_results": found, "model_name": card.name}
         extra["metrics"] = sorted({one.metric_type for one in found})
@@ -216,10 +221,10 @@ def _metadata(card: AdapterCard) -> Any:
     )
 
 
-def _measured_on(quality: Quality, card: AdapterCard) -> tuple[str, str | None]:
+def measured_on(quality: Quality, training: Record, data: Data) -> tuple[str, str | None]:
     """Dataset and revision that the test rows are of, where they are published if that is known."""
-    steps, version = quality.steps, card.training["dataset"]["version"]
+    steps, version = quality.steps, training["dataset"]["version"]
     same = version is not None and steps["version"] == version
-    if hub_id(steps["name"]) is None and card.data.published and same:
-        return card.data.published, card.data.revision
+    if hub_id(steps["name"]) is None and data.published and same:
+        return data.published, data.revision
     return line(steps["name"]), steps["revision"]

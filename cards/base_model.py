@@ -101,6 +101,13 @@ def adapter_header(
     }
 
 
+def tuned_header(base: Base, license: License | None) -> dict[str, Any]:
+    """The same of a model of which all weights were tuned."""
+    said = adapter_header(base, license, {"task_type": "CAUSAL_LM"})
+    relation = "finetune" if base.repo else None
+    return {**said, "base_model_relation": relation, "library_name": "transformers"}
+
+
 def license_of_base(base: str) -> License | None:
     """The base model's licence as the base model says it; None if it does not.
 

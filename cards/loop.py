@@ -42,6 +42,8 @@ class Loop:
     """The adapter's own name in it: ``NAME@DIGEST``."""
     is_first: bool = False
     """Whether it was evaluated for this adapter, and not for a table of its own."""
+    kind: str = "adapter"
+    """What it is: an adapter, or a model that was tuned as a whole."""
 
     @property
     def systems(self) -> Sequence[Record]:
@@ -119,10 +121,11 @@ class Loop:
 
     def played(self, name: str) -> str:
         """A player as the card tells it."""
-        return "this adapter" if self._names_it(name) else name
+        return f"this {self.kind}" if self._names_it(name) else name
 
     def _names_it(self, player: object) -> bool:
-        return f"+{self.weights}" in str(player)
+        mark = "+" if self.kind == "adapter" else ":"
+        return f"{mark}{self.weights}" in str(player)
 
     def answering(self, system: Record) -> str:
         """Who plays the role that answers."""
@@ -145,12 +148,14 @@ class Loop:
         return sum(found["failed"] for found in system["benchmarks"].values())
 
 
-def read_loops(results: Mapping[str, Record], weights: str, first: str) -> list[Loop]:
+def read_loops(
+    results: Mapping[str, Record], weights: str, first: str, kind: str = "adapter"
+) -> list[Loop]:
     """The evaluations of a release, by the place of each, in which an adapter took part.
 
-    ``first`` is the place of the one that was made for it.
+    ``first`` is the place of the one that was made for it; ``kind`` is what it is, if none.
     """
-    loops = [Loop(place, found, weights, place == first) for place, found in results.items()]
+    loops = [Loop(place, found, weights, place == first, kind) for place, found in results.items()]
     return [one for one in loops if one.own]
 
 

@@ -20,6 +20,7 @@ from safe_stepwise.store.names import (
     ADAPTER,
     BLOCKS,
     DATASETS,
+    GENERATOR,
     METRIC,
     NOISE_LABELS,
     PATH_PROBE,
@@ -34,6 +35,7 @@ from safe_stepwise.store.names import (
     VERIFIED,
     VERIFIER_STEPS,
     adapter_repo,
+    generator_repo,
 )
 from safe_stepwise.store.parsing import read_record
 
@@ -144,7 +146,7 @@ def read_release(folder: Path, lock: Record) -> str:
     builds = sorted((folder / DATASETS / VERIFIED / STATISTICS).glob("*.json"))
     headers = {
         name: header((folder / name / README).read_text(encoding="utf-8"))
-        for name in (ADAPTER, SPACE)
+        for name in (GENERATOR, ADAPTER, SPACE)
         if (folder / name / README).is_file()
     }
     return release(
@@ -189,6 +191,8 @@ def _artifacts(
     if probe is not None:
         configs = path_probe.configs_of(probe["files"])
         found.append(dataset("path probe", PATH_PROBE, probe["verified"], configs))
+    if base is not None and GENERATOR in metadata:
+        found.append(other("generator", GENERATOR, generator_repo(base.name), "model"))
     if base is not None:
         found.append(other("verifier adapter", ADAPTER, adapter_repo(base.name), "model"))
     if SPACE in metadata:

@@ -1,6 +1,7 @@
 """What a manifest says of adapters, how they are refined, and evaluations: its own, its blocks'."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
@@ -15,10 +16,17 @@ from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.scene import JUDGE
+from safe_stepwise.records import VERDICT_ORDERS
 
 OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter; in a block that trains adapters,
 of each of them in turn."""
+OWN_GENERATOR = "{generator}"
+"""Likewise: the model that the release trains to write steps."""
+MEASURED_RATE = "{rate}"
+"""In a verifier's spec, as ``chance:reject={rate}``: the share of tries at a step that the first of
+the verifiers rejects. That is measured first."""
+_PLACEHOLDER = re.compile(r"\{\w*\}")
 CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""
 LOOP = ("no_verification", "self_verification", "safe")
@@ -50,6 +58,15 @@ class AdapterEntry:
         """All that the recipe is told beside its file."""
         told = {"incomplete_evidence": True} if self.incomplete_evidence else {}
         return {**self.change, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorEntry:
+    """``generator``: what learns to write steps from the release's verifier set."""
+
+    recipe: Path
+    change: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the recipe that are other here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +111,8 @@ class EvaluationEntry:
     sampling: tuple[str, ...] = ()
     evidence: tuple[bool, ...] = ()
     """Whether prompting methods are asked for facts and triples, too."""
+    verdict_order: str | None = None
+    """What verdicts begin with in the loop, where players that we trained do not say it."""
     judge_without_question: bool | None = None
     examples: tuple[str, ...] | None = None
     """The roles that are shown some, of `SHOWN`."""
@@ -108,6 +127,16 @@ class EvaluationEntry:
     def needs_adapter(self) -> bool:
         """Whether any of its engines is an adapter that is trained for it."""
         return any(OWN_ADAPTER in spec for spec in self.specs)
+
+    @property
+    def needs_generator(self) -> bool:
+        """Whether the release's own generator plays in it."""
+        return any(OWN_GENERATOR in spec for spec in self.specs)
+
+    @property
+    def matched(self) -> tuple[str, ...]:
+        """The verifiers whose rate is that of the first one, which has to be measured before."""
+        return tuple(spec for spec in self.verifier if MEASURED_RATE in spec)
 
     @property
     def specs(self) -> tuple[str, ...]:
@@ -169,10 +198,21 @@ def read_adapter(values: Any, where: str, beside: Path, known: Known) -> Adapter
     """An adapter of the manifest; raises ``UserError`` with the key that is wrong."""
     said = read_entry(AdapterEntry, values, f"{where}.")
     if said.verifier is not None:
-        check_spec(said.verifier, f"{where}.verifier", True, known)
+        check_spec(said.verifier, f"{where}.verifier", (OWN_ADAPTER,), known)
     file = find_recipe(said.recipe, where, beside, known.recipes)
     try:
         known.check_recipe(file, said.change)
+    except UserError as error:
+        raise UserError(f"{where}.change: {error}") from None
+    return replace(said, recipe=file)
+
+
+def read_generator(values: Any, where: str, beside: Path, known: Known) -> GeneratorEntry:
+    """What is trained to write steps; raises as `read_adapter`."""
+    said = read_entry(GeneratorEntry, values, f"{where}.")
+    file = find_recipe(said.recipe, where, beside, known.recipes)
+    try:
+        known.check_generator(file, said.change)
     except UserError as error:
         raise UserError(f"{where}.change: {error}") from None
     return replace(said, recipe=file)
@@ -192,9 +232,12 @@ def find_recipe(named: Path, where: str, beside: Path, recipes: Path) -> Path:
 
 
 def read_evaluation(
-    values: Any, where: str, has_adapter: bool, beside: Path, known: Known
+    values: Any, where: str, own: Collection[str], beside: Path, known: Known
 ) -> EvaluationEntry:
-    """An evaluation of the manifest; raises as `read_adapter`."""
+    """An evaluation of the manifest; raises as `read_adapter`.
+
+    ``own`` are those of `OWN_ADAPTER` and `OWN_GENERATOR` that stand for something.
+    """
     if isinstance(values, dict):
         one = {name: values[name] for name in _SEVERAL if name in values}
         lists = {name: of if isinstance(of, list) else [of] for name, of in one.items()}
@@ -204,13 +247,20 @@ def read_evaluation(
         one_of(str(name), METHODS, f"{where}.methods")
     for role in ("generator", "verifier"):
         for spec in (specs := getattr(said, role)):
-            check_spec(spec, f"{where}.{role}", has_adapter, known)
+            check_spec(spec, f"{where}.{role}", own, known)
         if not specs or len(set(specs)) < len(specs):
             raise UserError(f"{where}.{role}: name at least one, and each once")
     if said.judge is not None:
-        check_spec(said.judge, f"{where}.judge", has_adapter, known)
+        check_spec(said.judge, f"{where}.judge", own, known)
+    if said.matched and (said.matched[0] == said.verifier[0] or "safe" not in said.methods):
+        raise UserError(
+            f"{where}.verifier: {MEASURED_RATE} is the rate of the first verifier in safe: name "
+            "that one before it, and the method"
+        )
     if not said.methods or (said.limit is not None and said.limit < 1):
         raise UserError(f"{where}.methods and {where}.limit: name at least one")
+    if said.verdict_order is not None:
+        one_of(said.verdict_order, VERDICT_ORDERS, f"{where}.verdict_order")
     _check_options(said, where)
     return said if said.corpus is None else replace(said, corpus=beside / said.corpus)
 
@@ -242,7 +292,7 @@ def read_refinement(values: Any, where: str, known: Known) -> RefinementEntry:
     if min(found.rows, found.rounds, 1 if found.limit is None else found.limit) < 1:
         raise UserError(f"{where}.rows, rounds and limit have to be 1 or more")
     for role in ("generator", "verifier"):
-        check_spec(getattr(found, role), f"{where}.{role}", True, known)
+        check_spec(getattr(found, role), f"{where}.{role}", (OWN_ADAPTER,), known)
     known.check_teacher(found.teacher, f"{where}.teacher", None)
     plays = found.verifier.startswith(("symbolic", "mock"))
     if OWN_ADAPTER not in found.verifier and not plays:
@@ -253,15 +303,20 @@ def read_refinement(values: Any, where: str, known: Known) -> RefinementEntry:
     return found
 
 
-def check_spec(spec: Any, where: str, has_adapter: bool, known: Known) -> None:
-    """Raise ``UserError`` for a spec of no engine, and of an adapter that there is not."""
+def check_spec(spec: Any, where: str, own: Collection[str], known: Known) -> None:
+    """Raise ``UserError`` for a spec of no engine, and of a model that is not trained here."""
     if not isinstance(spec, str):
         raise UserError(f"{where}: has to be of type str")
-    if OWN_ADAPTER in spec and not has_adapter:
-        raise UserError(
-            f"{where}: {OWN_ADAPTER} stands for an adapter; add adapter to the manifest"
-        )
+    meant = spec.replace(MEASURED_RATE, "0") if where.endswith(".verifier") else spec
+    for one, what in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
+        if one in spec and one not in own:
+            key = what.partition(" ")[2]
+            raise UserError(f"{where}: {one} stands for {what}; add {key} to the manifest")
+        meant = meant.replace(one, "trained")
+    if other := _PLACEHOLDER.search(meant):
+        names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
+        raise UserError(f"{where}: {other[0]} stands for nothing; write {names}")
     try:
-        known.check_engine(spec.replace(OWN_ADAPTER, "adapter"))
+        known.check_engine(meant)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None

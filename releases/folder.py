@@ -17,6 +17,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import (
     ADAPTER,
     DATASETS,
+    GENERATOR,
     LOCK,
     METRIC,
     PATH_PROBE,
@@ -25,13 +26,17 @@ from safe_stepwise.store.names import (
     SETS,
     SPACE,
     TRAINING,
+    TUNED,
     VERIFIED,
     adapter_repo,
+    generator_repo,
     known_version,
     proposer_repo,
 )
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+MODEL_WEIGHTS = f"{TUNED}/model.safetensors"
+"""Of a model that was tuned as a whole."""
 KEPT = ".gitattributes"
 """The Hub's own file, which it writes when a repo is made."""
 
@@ -172,6 +177,8 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     ]
     if (root / ADAPTER).is_dir():
         found.append(("model", _adapter_repo(root / ADAPTER), ADAPTER))
+    if (root / GENERATOR).is_dir():
+        found.append(("model", generator_repo(_tuned_base(root / GENERATOR)), GENERATOR))
     found.append(("space", METRIC, SPACE))
     reports, reported = _reports(root), paths[0] if paths else VERIFIED
     return [
@@ -193,6 +200,8 @@ def _paths_sets(root: Path) -> list[str]:
 
 def _adapter_repo(adapter: Path) -> str:
     """What an adapter is called after: its base model, and its rows if these are paths."""
+    if (adapter / TUNED).is_dir():
+        return adapter_repo(_tuned_base(adapter))
     file = adapter / ADAPTER_CONFIG
     base = read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
@@ -201,6 +210,15 @@ def _adapter_repo(adapter: Path) -> str:
     learnt = read_object(record).get("dataset") if record.is_file() else None
     name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
     return proposer_repo(name, base) if fnmatch(name, PATHS_SETS) else adapter_repo(base)
+
+
+def _tuned_base(model: Path) -> str:
+    """The base of a model that was tuned as a whole."""
+    base = read_object(model / TRAINING).get("base_model")
+    name = base.get("name") if isinstance(base, dict) else None
+    if not isinstance(name, str):
+        raise UserError(f"{model / TRAINING}: names no base model; was the model trained here?")
+    return name
 
 
 def _files(root: Path, name: str) -> tuple[LocalFile, ...]:

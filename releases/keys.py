@@ -32,6 +32,8 @@ class Known:
     """Raises ``UserError`` for rows, questions, ideal, refined and the like at odds."""
     check_recipe: Callable[[Path, Mapping[str, Any]], object]
     """Raises ``UserError`` for a recipe that can't be read, or changes of it that are none."""
+    check_generator: Callable[[Path, Mapping[str, Any]], object]
+    """The same of one that trains a generator."""
 
 
 def manifest_values(path: Path) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, Artifact, walk
+from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL_WEIGHTS, Artifact, walk
 from releases.hub import SLOWEST, Hub, told
 from releases.scratch import scratch
 from safe_stepwise.errors import UserError
@@ -146,6 +146,9 @@ def _adapter(asked: Mapping[str, Any]) -> str:
     from huggingface_hub import HfApi, hf_hub_download
 
     name, commit = asked["repo"], asked["commit"]
+    if MODEL_WEIGHTS in asked["files"]:
+        header = HfApi().parse_safetensors_file_metadata(name, MODEL_WEIGHTS, revision=commit)
+        return f"{len(header.tensors)} tensors of a whole model (headers only)"
     if find_spec("peft") is not None and find_spec("torch") is not None:
         from peft import PeftConfig
         from peft.utils import load_peft_weights

@@ -1,18 +1,21 @@
 """Release manifests: what a release is made of, read strictly."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from releases.evaluations import (
     OWN_ADAPTER,
+    OWN_GENERATOR,
     AdapterEntry,
     EvaluationEntry,
+    GeneratorEntry,
     RefinementEntry,
     read_adapter,
     read_evaluation,
+    read_generator,
     read_refinement,
 )
 from releases.keys import Known, check_keys, manifest_values, read_entry
@@ -21,10 +24,12 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import EFFORTS, Effort
 from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import (
     ADAPTER,
     AUDITED,
     DATASETS,
+    GENERATOR,
     REPORT,
     STEPS,
     TRAIN,
@@ -35,7 +40,8 @@ from safe_stepwise.store.names import (
 PROBE = "path_probe"
 """The part, and the key, of `PathProbeEntry`."""
 OWN_PARTS = (
-    *("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", "adapter", "evaluation"),
+    *("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", GENERATOR, "adapter"),
+    "evaluation",
 )
 """What a release is made of, in this order; its blocks come behind them."""
 SHOWN = ("extract", "path", "inject")
@@ -83,6 +89,11 @@ class StepsEntry:
     """Rows of a question at most; the composition's own limit, if not said."""
     teacher: str = "annotations"
     test_share: float = 0.1
+    test_split: str | None = None
+    """The split of the builds whose questions are those of test, in the place of a share."""
+    prompts: str | None = None
+    """What the rows are rendered by: the paper's, if not said; so the next."""
+    verdict_order: str | None = None
     pool: int | None = None
     refined_from: Path | None = None
     """Rows of refinement; a path that is not absolute is beside the manifest."""
@@ -92,6 +103,12 @@ class StepsEntry:
     """Of the questions that could not be verified instead: for a block alone."""
     rows_of: str | None = None
     """`OWN_SET`: the rows of the release's own set, made anew by another teacher; likewise."""
+
+    @property
+    def prompt_set(self) -> PromptSet:
+        """What its rows are rendered by; raises ``ValueError`` for prompts that there are not."""
+        said: Any = (self.prompts, self.verdict_order)
+        return PromptSet.of(*said)
 
     @property
     def composition(self) -> dict[str, Any]:
@@ -161,6 +178,11 @@ class BlockEntry:
         return not self.adapters and self.evaluation is not None and self.evaluation.needs_adapter
 
     @property
+    def needs_generator(self) -> bool:
+        """Whether the release's own generator has to be there for it."""
+        return self.evaluation is not None and self.evaluation.needs_generator
+
+    @property
     def learns_steps(self) -> bool:
         """Whether any of its adapters learns the release's own set."""
         own = self.verifier_steps
@@ -183,7 +205,10 @@ class Manifest:
     seed: int
     evaluation_size: int
     builds: tuple[BuildEntry, ...]
+    evaluation_passages: int | None = None
+    """Of each question of a sample; the builder's own number, if not said."""
     verifier_steps: StepsEntry | None = None
+    generator: GeneratorEntry | None = None
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
@@ -230,8 +255,9 @@ def read_manifest(path: Path, known: Known) -> Manifest:
 def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) -> Manifest:
     if not values["builds"]:
         raise UserError("builds: name at least one")
-    if values["evaluation_size"] < 1:
-        raise UserError("evaluation_size: has to be 1 or more")
+    for name in ("evaluation_size", "evaluation_passages"):
+        if values.get(name, 1) < 1:
+            raise UserError(f"{name}: has to be 1 or more")
     known_version(values["version"])
     builds: list[BuildEntry] = []
     for number, entry in enumerate(values["builds"]):
@@ -239,8 +265,8 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         if (build.benchmark, build.split) in {(b.benchmark, b.split) for b in builds}:
             raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
         builds.append(build)
-    steps, adapter, evaluation = (
-        values.get(name) for name in ("verifier_steps", "adapter", "evaluation")
+    steps, adapter, evaluation, generator = (
+        values.get(name) for name in ("verifier_steps", "adapter", "evaluation", GENERATOR)
     )
     beside = path.parent
     made = None if steps is None else _steps(steps, "verifier_steps", builds, beside, known)
@@ -249,26 +275,32 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
             raise UserError(f"verifier_steps.{name}: such a set is for one of the blocks")
     if adapter is not None and made is None:
         raise UserError("adapter: is trained on the verifier set; add verifier_steps")
+    if generator is not None and made is None:
+        raise UserError("generator: is trained on the verifier set; add verifier_steps")
     if made is not None and made.refinement is not None and adapter is None:
         raise UserError("verifier_steps.refinement: mines with an adapter; add adapter")
-    evaluated = None
+    trained = ((OWN_ADAPTER, adapter), (OWN_GENERATOR, generator))
+    own, evaluated = [name for name, entry in trained if entry is not None], None
     if evaluation is not None:
-        has = adapter is not None
-        evaluated = read_evaluation(evaluation, "evaluation", has, beside, known)
+        evaluated = read_evaluation(evaluation, "evaluation", own, beside, known)
     return Manifest(
         path=path,
         sha256=sha256,
         version=values["version"],
         seed=values["seed"],
         evaluation_size=values["evaluation_size"],
+        evaluation_passages=values.get("evaluation_passages"),
         builds=tuple(builds),
         verifier_steps=made,
+        generator=None
+        if generator is None
+        else read_generator(generator, GENERATOR, beside, known),
         adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
         evaluation=evaluated,
         audits=_audits(values.get("audits", ()), made, beside),
         path_probe=_probe(values.get(PROBE), builds, beside),
         blocks={
-            str(name): _block(str(name), block, builds, (made, adapter), beside, known)
+            str(name): _block(str(name), block, builds, (made, own), beside, known)
             for name, block in values.get("blocks", {}).items()
         },
         **_by_role(values),
@@ -317,6 +349,14 @@ def _steps(
         raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
     if not 0 < entry.test_share < 1:
         raise UserError(f"{where}test_share: a share lies between 0 and 1")
+    if entry.test_split is not None:
+        one_of(entry.test_split, [build.split for build in builds], f"{where}test_split")
+        if "test_share" in values:
+            raise UserError(f"{where}test_share and {where}test_split: say one of them")
+    try:
+        _ = entry.prompt_set
+    except ValueError as error:
+        raise UserError(f"{key}: {error}") from None
     if entry.unverifiable and (entry.refined or entry.refined_from):
         raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
     return entry
@@ -345,11 +385,12 @@ def _block(
     name: str,
     values: Any,
     builds: Sequence[BuildEntry],
-    own: tuple[StepsEntry | None, object],
+    own: tuple[StepsEntry | None, Collection[str]],
     beside: Path,
     known: Known,
 ) -> BlockEntry:
-    """A block; ``own`` are the release's verifier set and adapter, if it has them."""
+    """A block; ``own`` are the release's verifier set, if it has one, and what stands for models
+    that it trains."""
     where, steps = f"blocks.{name}", None
     _check_name(name, where, OWN_PARTS)
     entry = read_entry(BlockEntry, values, f"{where}.")
@@ -369,8 +410,8 @@ def _block(
     }
     evaluation = None
     if entry.evaluation is not None:
-        has = bool(adapters) or own[1] is not None
-        evaluation = read_evaluation(entry.evaluation, f"{where}.evaluation", has, beside, known)
+        there = {*own[1], *([OWN_ADAPTER] if adapters else [])}
+        evaluation = read_evaluation(entry.evaluation, f"{where}.evaluation", there, beside, known)
     block = BlockEntry(steps, adapters, evaluation)
     if not adapters and (evaluation is None or steps is not None):
         raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")

@@ -6,7 +6,7 @@ from pathlib import Path
 from releases.manifest import OWN_PARTS, PROBE, Manifest
 from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import STEPS
+from safe_stepwise.store.names import GENERATOR, STEPS
 
 SKIPPED, NOT_ASKED = "--skip-training", "--only"
 """Why a part is left out."""
@@ -26,13 +26,20 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
         found["audits"] = {"datasets", *(["verifier_steps"] if of_steps else [])}
     if manifest.path_probe is not None:
         found[PROBE] = {"datasets"}
+    if manifest.generator is not None:
+        found[GENERATOR] = {"datasets", "verifier_steps"}
     if manifest.adapter is not None:
         found["adapter"] = {"datasets", "verifier_steps"}
     if entry is not None:
-        found["evaluation"] = {"datasets", *(["adapter"] if entry.needs_adapter else [])}
+        found["evaluation"] = {
+            "datasets",
+            *(["adapter"] if entry.needs_adapter else []),
+            *([GENERATOR] if entry.needs_generator else []),
+        }
     for name, block in manifest.blocks.items():
         learnt = {"verifier_steps"} if block.needs_steps else set()
         own = {"adapter"} if block.needs_adapter else set()
+        own |= {GENERATOR} if block.needs_generator else set()
         found[name] = {"datasets", *learnt, *own}
     return {name: found[name] for name in (*OWN_PARTS, *manifest.blocks) if name in found}
 
@@ -48,7 +55,7 @@ def left_out(
     made without training.
     """
     trained = {name for name, block in manifest.blocks.items() if block.adapters}
-    trained |= {"adapter", REFINEMENT}
+    trained |= {"adapter", GENERATOR, REFINEMENT}
     of = needs(manifest)
     if skip_training:
         of = {name: direct - {REFINEMENT} for name, direct in of.items()}

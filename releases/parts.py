@@ -22,6 +22,7 @@ from safe_stepwise.store.names import (
     ADAPTER,
     BLOCKS,
     DATASETS,
+    GENERATOR,
     JOURNAL,
     LOCK,
     PATH_PROBE,
@@ -35,7 +36,7 @@ from safe_stepwise.store.names import (
     WORK,
 )
 
-MAKING = (DATASETS, SFT, ADAPTER, SPACE, REPORT)
+MAKING = (DATASETS, SFT, GENERATOR, ADAPTER, SPACE, REPORT)
 """Folders that parts write; in a block's, and in that of one of its adapters, too."""
 FOLDERS = (*MAKING, BLOCKS)
 """What a release is made of, and locked."""

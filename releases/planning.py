@@ -11,6 +11,7 @@ from releases.asked import Cost, One, Speed, asking, evaluated, times
 from releases.manifest import OWN_PARTS, OWN_SET, BuildEntry, Manifest, StepsEntry
 from releases.refining import PART as REFINEMENT
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import GENERATOR
 from safe_stepwise.store.tables import table
 
 
@@ -177,7 +178,8 @@ def _training(manifest: Manifest, training: Training, tokens_per_row: int) -> Co
     for steps in learnt:
         kept = round(steps.rows * (1 - steps.test_share))
         rows += min(kept, training.rows or kept)
-    name = f"adapter {training.name} of" if training.name else "adapter of"
+    kind = GENERATOR if training.part == GENERATOR else "adapter"
+    name = f"{kind} {training.name} of" if training.name else f"{kind} of"
     trained = round(rows * training.epochs * tokens_per_row)
     return Cost(f"{name} {training.base_model}", rows, trained=trained, part=training.part)
 

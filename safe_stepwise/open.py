@@ -51,11 +51,18 @@ def _symbolic(settings: str) -> Engine:
     return symbolic.SymbolicEngine.read(settings, roles)
 
 
+def _chance(settings: str) -> Engine:
+    from safe_stepwise.players.chance import ChanceEngine  # likewise
+
+    return ChanceEngine.read(settings)
+
+
 KINDS: Mapping[str, Kind] = {
     "openai": Kind(openai.EXAMPLE, openai.OpenAIEngine.read),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
     "symbolic": Kind("symbolic", _symbolic),
+    "chance": Kind("chance:reject=0.2", _chance),
     "mock": Kind(mock.EXAMPLE, mock.MockEngine.read),
 }
 

@@ -13,6 +13,7 @@ from builders.benchmarks.sources import canonical_split
 from builders.verified.build import build
 from builders.verified.collect import EVALUATION_SIZE, Build
 from builders.verified.estimate import told
+from builders.verified.evaluation_sample import PASSAGES
 from builders.verified.features import SPLITS
 from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> None:
         limit=options.limit,
         keep_rejects=options.on_error == "keep",
         evaluation_size=options.evaluation_size,
+        evaluation_passages=options.evaluation_passages,
         min_confidence=options.min_confidence,
         published=options.published,
         **engine_of(options),
@@ -114,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", **SEED, help="of the evaluation sample (default 0)")
     size = "questions of the evaluation sample (default 1000; all, if there are fewer)"
     add("--evaluation-size", **COUNT, default=EVALUATION_SIZE, help=size)
+    add("--evaluation-passages", **COUNT, default=PASSAGES, help=f"of each (default {PASSAGES})")
     add("--version", default="v0.1.0", help="of the release (default v0.1.0)")
     return parser
 

@@ -9,9 +9,9 @@ from releases.evaluations import AdapterEntry
 from releases.manifest import BlockEntry, Manifest
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.methods.verifier import ROLE
-from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, VERIFIER_STEPS
+from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, TUNED, VERIFIER_STEPS
 from trainers.base_model import find_base
-from trainers.config import VerifierRecipe, read_recipe
+from trainers.config import Recipe, VerifierRecipe, read_recipe
 from trainers.machine import need_libraries
 
 
@@ -36,6 +36,11 @@ class Training:
         return self.home / ADAPTER
 
     @property
+    def model(self) -> Path:
+        """What an engine loads: the adapter, or the model that was tuned as a whole."""
+        return model_of(self.folder, self.recipe)
+
+    @property
     def recipe(self) -> VerifierRecipe:
         """The recipe on the release's rows; raises ``UserError`` for one that is none."""
         where: dict[str, Any] = {"dataset": str(self.steps), "output": str(self.folder)}
@@ -47,6 +52,11 @@ class Training:
         """Raise ``UserError`` if libraries or the base model are missing, before hours of work."""
         need_libraries(self.recipe)
         find_base(self.recipe.base_model)
+
+
+def model_of(folder: Path, recipe: Recipe) -> Path:
+    """What of a training's folder an engine loads."""
+    return folder / TUNED if recipe.tuning == "full" else folder
 
 
 def own_training(manifest: Manifest, entry: AdapterEntry, output: Path) -> Training:

@@ -10,13 +10,21 @@ from typing import Any
 
 from evaluators.run.options import Options
 from evaluators.traces import page
-from releases.evaluations import OPTIONS, OWN_ADAPTER, EvaluationEntry
+from releases.evaluations import (
+    MEASURED_RATE,
+    OPTIONS,
+    OWN_ADAPTER,
+    OWN_GENERATOR,
+    EvaluationEntry,
+)
 from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, REPORT
 from scripts.release_adapters import Training, own_training, trainings_of
+from scripts.release_generator import generator_of, generator_parts
+from scripts.release_rate import rejected
 from scripts.release_training import trained, write_card
 
 _SAME = ("limit", "drop_gold", "corpus", "as_published", "judge_without_question")
@@ -41,7 +49,11 @@ def model_parts(
 
     def run(entry: EvaluationEntry, home: Path, training: Training | None) -> Made:
         options = _options(manifest, entry, output, home, training)
-        said = evaluate(Options(**options, cache=cache, timeout=timeout))
+        asking: dict[str, Any] = {"cache": cache, "timeout": timeout}
+        if entry.matched:
+            rate = rejected(options, asking, evaluate)
+            options["verifier"] = tuple(s.replace(MEASURED_RATE, rate) for s in options["verifier"])
+        said = evaluate(Options(**options, **asking))
         page.show(home / REPORT)
         if training is not None:
             write_card(training)
@@ -51,6 +63,7 @@ def model_parts(
         return Part(name, partial(trained, training, cache, timeout), training.check)
 
     parts, own = [Part("space", partial(copy_space, CHECKOUT, output))], None
+    parts += generator_parts(manifest, output)
     if manifest.adapter is not None:
         own = own_training(manifest, manifest.adapter, output)
         parts.append(train("adapter", own))
@@ -87,10 +100,11 @@ def _options(
     training: Training | None,
 ) -> dict[str, Any]:
     """The options of `evaluate_stepwise` that an entry of a manifest comes to."""
-    adapter = str(output / ADAPTER if training is None else training.folder)
+    adapter = str(output / ADAPTER if training is None else training.model)
+    generator = str(generator_of(manifest, output)) if entry.needs_generator else ""
 
     def played(spec: str) -> str:
-        return spec.replace(OWN_ADAPTER, adapter)
+        return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)
 
     remove_folder(home / REPORT / REPORT)  # where tables went once
     return {
@@ -103,5 +117,6 @@ def _options(
         "judge": None if entry.judge is None else played(entry.judge),
         "seed": manifest.seed,
         "allowance": entry.allowed(manifest.allowance),
+        "option": (f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
         **{name: getattr(entry, name) for name in (*OPTIONS, *_SAME)},
     }

@@ -8,6 +8,7 @@ from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.refined import read_refined
 from builders.verified.collect import EVALUATION_SIZE, Build
+from builders.verified.evaluation_sample import PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS
@@ -20,9 +21,9 @@ from releases.parts import refuse_strangers
 from releases.planning import Training as Foreseen
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import BLOCKS, DATASETS, VERIFIED
+from safe_stepwise.store.names import BLOCKS, DATASETS, GENERATOR, VERIFIED
 from safe_stepwise.store.published import read_published
-from trainers.config import VerifierRecipe, read_recipe
+from trainers.config import GeneratorRecipe, VerifierRecipe, read_recipe
 
 _PLACES = {"dataset": "of the release", "output": "of the release"}
 """What a recipe is told where it is trained."""
@@ -35,6 +36,7 @@ KNOWN = Known(
     check_engine=check_spec,
     check_composition=Composition,
     check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}, VerifierRecipe),
+    check_generator=lambda file, change: read_recipe(file, {**change, **_PLACES}, GeneratorRecipe),
 )
 
 
@@ -56,6 +58,7 @@ def build_plans(
             limit=entry.limit,
             keep_rejects=entry.on_error == "keep",
             evaluation_size=manifest.evaluation_size,
+            evaluation_passages=manifest.evaluation_passages or PASSAGES,
             sha256=entry.sha256,
             keep_work=True,
             min_confidence=entry.min_confidence,
@@ -67,6 +70,10 @@ def build_plans(
 
 def foreseen_trainings(manifest: Manifest) -> Iterator[Foreseen]:
     """What the recipes of all adapters say, before any is trained."""
+    if (own := manifest.generator) is not None:
+        change = {**own.change, "dataset": "-", "output": "-"}
+        of = read_recipe(own.recipe, change, GeneratorRecipe)
+        yield Foreseen(GENERATOR, "", of.base_model, of.filters.rows, of.epochs)
     named = [("adapter", "", manifest.adapter)] if manifest.adapter is not None else []
     blocks = manifest.blocks.items()
     named += [(part, name, one) for part, b in blocks for name, one in b.adapters.items()]
@@ -111,6 +118,8 @@ def steps_plan(manifest: Manifest, name: str, output: Path, workers: int) -> Ste
         output=home / DATASETS,
         composition=Composition(**entry.composition),
         test_share=entry.test_share,
+        test_split=entry.test_split,
+        prompt_set=entry.prompt_set,
         version=manifest.version,
         seed=manifest.seed,
         workers=workers,

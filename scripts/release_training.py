@@ -5,11 +5,12 @@ from typing import Any
 
 from cards.adapter import adapter as card
 from cards.base_model import license_of_base
+from cards.tuned import tuned
 from evaluators.verifier.options import Options
 from releases import report
 from releases.evaluations import OWN_ADAPTER
 from releases.parts import Made
-from safe_stepwise.engines.weights import Model, find_adapter
+from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import (
     DATASETS,
@@ -34,7 +35,7 @@ def trained(training: Training, cache: Path | None, timeout: float | None) -> Ma
     if spec is not None:
         options = Options(
             str(training.output / DATASETS),
-            spec.replace(OWN_ADAPTER, str(training.folder)),
+            spec.replace(OWN_ADAPTER, str(training.model)),
             training.home / QUALITY,
             cache=cache,
             timeout=timeout,
@@ -53,17 +54,21 @@ def write_card(training: Training) -> None:
     folder, measured = training.folder, training.home / QUALITY / "verifier_quality.json"
     if not (folder / RECORD).is_file():
         return
-    text = card(
-        read_json(folder / RECORD),
-        read_json(measured) if training.entry.verifier is not None else None,
-        config=read_json(folder / "adapter_config.json"),
-        version=training.version,
-        license=license_of_base(training.recipe.base_model),
-        steps=read_json(training.steps / STEPS_RECORD),
-        loops=_results(training),
-        weights=str(find_adapter(Model(str(folder)))),
-        first=(training.home / REPORT).relative_to(training.output).as_posix(),
-    )
+    told: dict[str, Any] = {
+        "version": training.version,
+        "license": license_of_base(training.recipe.base_model),
+        "steps": read_json(training.steps / STEPS_RECORD),
+        "loops": _results(training),
+        "first": (training.home / REPORT).relative_to(training.output).as_posix(),
+    }
+    record = read_json(folder / RECORD)
+    quality = read_json(measured) if training.entry.verifier is not None else None
+    if training.model != folder:
+        found = find_model(Model(str(training.model)))
+        text = tuned(record, quality, weights=str(found), **told)
+    else:
+        told["config"] = read_json(folder / "adapter_config.json")
+        text = card(record, quality, weights=str(find_adapter(Model(str(folder)))), **told)
     write_atomically(folder / README, text.encode())
 
 

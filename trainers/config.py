@@ -50,6 +50,7 @@ class Filters(RowFilters):
     )
     feedback: Annotated[Said, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
+    twins: Annotated[bool, "false: only rows with their question's own passages"] = True
 
     @property
     def unasked(self) -> Category | None:

@@ -32,7 +32,8 @@ def identity_of(
     # By content: a folder may have moved, and rows of another setting are other rows.
     where = ("base_model", "dataset", "plus", "incomplete_evidence", "start")
     kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
-    kept["filters"].pop("drop_from_prompt", None)  # likewise
+    for key in ("drop_from_prompt", "twins"):  # likewise
+        kept["filters"].pop(key, None)
     for key in ("prompts", "verdict_order"):  # likewise
         kept.pop(key, None)
     # What a run without them was begun with before there were the keys.

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builders.steps.rows import ContextKind
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.phrases import choice_for
@@ -19,6 +18,7 @@ from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
 from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.text import as_date, normal_name, words_of
 from safe_stepwise.records import Label, Passage, Question, Triple
+from safe_stepwise.store.names import ContextKind
 
 _NAME_GOES_ON = re.compile(rf"[ -]{CAPITAL}")
 _NAME_BEFORE = re.compile(rf"({CAPITAL}[\w'’.-]*) $")

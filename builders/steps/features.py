@@ -10,6 +10,7 @@ from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.names import (
+    CONTEXTS,
     IDEAL,
     MISSING,
     MISSING_PROMPT_COMPLETION,
@@ -68,6 +69,7 @@ def step_features(incomplete_evidence: bool = False) -> Any:
             "position": Value("int32"),
             "teacher": text,
             "wording": ClassLabel(names=list(WORDINGS)),
+            "context": ClassLabel(names=list(CONTEXTS)),
         }
     )
 
@@ -107,6 +109,7 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: Wording =
         "position": row.step.number,
         "teacher": row.teacher,
         "wording": WORDINGS.index(wording),
+        "context": CONTEXTS.index(row.context),
     }
 
 

@@ -8,6 +8,8 @@ fixed seeds: a tenth of the exact one's time, and no weaker (``tests/benchmarks/
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
@@ -124,38 +126,74 @@ def predicted(
     ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
     labels and a word that two texts have.
     """
-    try:
-        import numpy as np
-        from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-        from sklearn.linear_model import SGDClassifier
-        from sklearn.model_selection import GroupKFold
-    except ImportError:
-        raise UserError(
-            "the probes of the verifier set need scikit-learn, which is not installed; "
-            "pip install -e ."
-        ) from None
+    need_libraries()
+    import numpy as np
+    from sklearn.model_selection import GroupKFold
+
     # Counted once for all folds: which n-grams there are tells no label.
-    counts = CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=np.float64).fit_transform(texts)
+    counts = _counted(texts)
     truth, said = np.array(gold), np.array(gold)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
     for train, held in folds.split(counts, groups=groups):
         said[held] = truth[train[0]]
         if len(set(truth[train])) < 2:
             continue
-        weights = TfidfTransformer(sublinear_tf=True).fit(counts[train])
-        least, most = EPOCHS
-        model = SGDClassifier(
-            loss="log_loss",
-            alpha=1 / (len(train) * (BALANCED_COST if balanced else COST)),
-            average=True,
-            max_iter=max(least, min(most, UPDATES // len(train))),
-            tol=None,
-            class_weight="balanced" if balanced else None,
-            random_state=0,
-        )
-        model.fit(weights.transform(counts[train]), truth[train])
-        said[held] = model.predict(weights.transform(counts[held]))
+        said[held] = _learnt(counts[train], truth[train], counts[held], balanced)
     return [str(name) for name in said]
+
+
+def told_apart(
+    texts: Sequence[str], gold: Sequence[str], others: Sequence[str], balanced: bool = False
+) -> list[str]:
+    """A label for each of ``others``, by a probe trained on ``texts``, which have two labels.
+
+    Raises ``UserError`` where scikit-learn is not installed.
+    """
+    need_libraries()
+    import numpy as np
+
+    counts, number = _counted([*texts, *others]), len(texts)
+    if len(set(gold)) < 2:
+        return [gold[0]] * len(others)
+    said = _learnt(counts[:number], np.array(gold), counts[number:], balanced)
+    return [str(name) for name in said]
+
+
+def need_libraries() -> None:
+    """Raise ``UserError`` where scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        raise UserError(
+            "the probes of the verifier set need scikit-learn, which is not installed; "
+            "pip install -e ."
+        )
+
+
+def _counted(texts: Sequence[str]) -> Any:
+    """The n-grams of each text."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=float).fit_transform(texts)
+
+
+def _learnt(counts: Any, truth: Any, held: Any, balanced: bool) -> Any:
+    """The labels of what is held out, by a model of the rest."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.linear_model import SGDClassifier
+
+    rows = counts.shape[0]
+    weights = TfidfTransformer(sublinear_tf=True).fit(counts)
+    least, most = EPOCHS
+    model = SGDClassifier(
+        loss="log_loss",
+        alpha=1 / (rows * (BALANCED_COST if balanced else COST)),
+        average=True,
+        max_iter=max(least, min(most, UPDATES // rows)),
+        tol=None,
+        class_weight="balanced" if balanced else None,
+        random_state=0,
+    )
+    model.fit(weights.transform(counts), truth)
+    return model.predict(weights.transform(held))
 
 
 def _rounded(share: float) -> float:

@@ -17,7 +17,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import features
-from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.verified.evaluation_sample import PASSAGES, with_passages
 from builders.verified.features import SPLITS
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
@@ -154,7 +154,7 @@ def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question,
     numbered = [{**p, "number": n} for n, p in enumerate(row["passages"], 1)]
     if sum(p["is_gold"] for p in numbered) > PASSAGES:
         raise ValueError(f"more than {PASSAGES} gold passages")
-    cut = with_ten_passages({**row, "passages": numbered}, seed)
+    cut = with_passages({**row, "passages": numbered}, seed)
     places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
     label = label_of(row)
 

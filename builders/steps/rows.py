@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from safe_stepwise.records import Feedback, Question, Step, identity
-from safe_stepwise.store.names import Origin
+from safe_stepwise.store.names import ContextKind, Origin
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
-
-ContextKind = Literal["original", "altered", "borrowed"]
-"""Whether a question's passages are its own, or one states another value, or is another's."""
 
 
 @dataclass(frozen=True)

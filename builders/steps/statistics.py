@@ -3,16 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from builders.steps.composition import Composition
 from builders.steps.features import step_row
 from builders.steps.lengths import Lengths
 from builders.steps.probes import Probe, probed
-from builders.steps.rows import ContextKind, StepRow
+from builders.steps.rows import StepRow
 from builders.steps.skeletons import COMMONEST, MOST_SHARE, Variety, common_diagnoses, varieties
 from builders.work.parquet import SplitFiles
-from safe_stepwise.store.names import IDEAL, INJECTED, ORIGINS
+from safe_stepwise.store.names import CONTEXTS, IDEAL, INJECTED, ORIGINS
 from safe_stepwise.taxonomy import TAXONOMY, category
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -73,7 +73,7 @@ class StepStatistics:
     positions: Counts
     """By position, then origin."""
     contexts: Mapping[str, int]
-    """Rows by `rows.ContextKind`: in how many a passage was changed, or exchanged for another."""
+    """Rows by `names.ContextKind`: in how many a passage was changed, or exchanged for another."""
     per_question: Mapping[str, float]
     """Rows of a question: their mean, and the most that one has."""
     wordings: Counts
@@ -131,7 +131,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
         "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
-        "contexts": {name: contexts[name] for name in get_args(ContextKind)},
+        "contexts": {name: contexts[name] for name in CONTEXTS},
         "per_question": _per_question(everything),
         "variety": varieties(everything),
         "most_alike": MOST_SHARE,

@@ -139,7 +139,7 @@ def _write(
     Returns them, and what came of the sample.
     """
     name = plan.benchmark
-    sample = EvaluationSample(plan.evaluation_size, plan.seed)
+    sample = EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
     writers = {
         (dataset, config): SplitWriter(
             release / dataset / "new" / config, split, _features(dataset, config)
@@ -167,7 +167,8 @@ def _write(
     if plan.split != VALIDATION:
         return files, None
     drawn = files[VERIFIED][name + EVAL].rows
-    return files, SampleCounts(plan.evaluation_size, drawn, sample.left_out)
+    counts = SampleCounts(plan.evaluation_size, drawn, sample.left_out, plan.evaluation_passages)
+    return files, counts
 
 
 def _known(plan: Build, seen: Mapping[Seen, int]) -> Known | None:

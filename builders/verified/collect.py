@@ -10,6 +10,7 @@ from builders.benchmarks import sources
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, Synthetic, shard_schema
+from builders.verified.evaluation_sample import PASSAGES
 from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
@@ -45,6 +46,8 @@ class Build:
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
     evaluation_size: int = EVALUATION_SIZE
+    evaluation_passages: int = PASSAGES
+    """Of each question of the sample: less for a world of short questions."""
     sha256: str | None = None
     """Digest that the source must have."""
     min_confidence: float = 0.0

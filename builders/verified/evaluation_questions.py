@@ -26,7 +26,7 @@ from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.benchmarks.sizes import check_size
-from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
+from builders.verified.evaluation_sample import PASSAGES, with_passages
 from builders.work import fields
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import MOST_GOLD
@@ -192,7 +192,7 @@ def _of_folder(
 
 
 def _published(row: dict[str, Any], benchmark: str, split: str, seed: int, whole: bool) -> Question:
-    cut = row if whole or split == TEST else with_ten_passages(row, seed)
+    cut = row if whole or split == TEST else with_passages(row, seed)
     found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
     check_size(shaped(found, Question, "the question"))
     return found
@@ -256,7 +256,7 @@ def question_of(
     question = parse_row(row, name, _split_of(split))
     if whole or len(question.gold) > PASSAGES:
         return question
-    cut = with_ten_passages(codec.question_row(question), seed)
+    cut = with_passages(codec.question_row(question), seed)
     return codec.question_of(cut, benchmark=name, split=question.split)
 
 

@@ -8,20 +8,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PASSAGES = 10
-"""Passages of every sampled question (SAFE v1's evaluation setting)."""
+"""Passages of every sampled question, unless said otherwise (SAFE v1's evaluation setting)."""
 
 
 class EvaluationSample:
     """Draws ``size`` questions from all that are offered, in bounded memory.
 
     Every choice is made by a hash of (seed, id), so neither the order of the rows nor the other
-    rows change what becomes of a question. ``left_out`` counts rows that cannot have exactly ten
-    passages: fewer in all, or more gold ones.
+    rows change what becomes of a question. ``left_out`` counts rows that cannot have exactly so
+    many ``passages``: fewer in all, or more gold ones.
     """
 
-    def __init__(self, size: int, seed: int) -> None:
+    def __init__(self, size: int, seed: int, passages: int = PASSAGES) -> None:
         self.left_out = 0
-        self._size, self._seed = size, seed
+        self._size, self._seed, self._passages = size, seed, passages
         self._drawn: list[tuple[int, str, dict[str, Any]]] = []
 
     def offer(self, table: pa.Table) -> None:
@@ -33,13 +33,14 @@ class EvaluationSample:
         for row, flag in zip(pc.list_parent_indices(passages).to_pylist(), is_gold, strict=True):
             gold[row] += flag
         for row, id_ in enumerate(table.column("id").to_pylist()):
-            if total[row] < PASSAGES or gold[row] > PASSAGES:
+            if total[row] < self._passages or gold[row] > self._passages:
                 self.left_out += 1
                 continue
             rank = -_rank(self._seed, id_, "question")
             if len(self._drawn) < self._size or rank > self._drawn[0][0]:
                 content = table.slice(row, 1).to_pylist()[0]
-                heapq.heappush(self._drawn, (rank, id_, with_ten_passages(content, self._seed)))
+                shown = with_passages(content, self._seed, self._passages)
+                heapq.heappush(self._drawn, (rank, id_, shown))
                 if len(self._drawn) > self._size:
                     heapq.heappop(self._drawn)
 
@@ -48,8 +49,8 @@ class EvaluationSample:
         return [row for _, _, row in sorted(self._drawn, key=lambda drawn: -drawn[0])]
 
 
-def with_ten_passages(row: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The row with all gold passages, distractors up to ten, shuffled.
+def with_passages(row: dict[str, Any], seed: int, most: int = PASSAGES) -> dict[str, Any]:
+    """The row with all gold passages, distractors up to so many in all, shuffled.
 
     Passage numbers of the decomposition follow; one whose passage was left out becomes None.
     """
@@ -57,7 +58,7 @@ def with_ten_passages(row: dict[str, Any], seed: int) -> dict[str, Any]:
     gold = [n for n, passage in enumerate(passages, 1) if passage["is_gold"]]
     others = [n for n, passage in enumerate(passages, 1) if not passage["is_gold"]]
     others.sort(key=lambda n: _rank(seed, id_, f"draw {n}"))
-    kept = [*gold, *others[: max(0, PASSAGES - len(gold))]]
+    kept = [*gold, *others[: max(0, most - len(gold))]]
     # Ranked anew: the drawn distractors rank low in the draw and would all come first.
     kept.sort(key=lambda n: _rank(seed, id_, f"place {n}"))
     renumbered = {old: new for new, old in enumerate(kept, 1)}

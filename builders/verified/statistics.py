@@ -27,7 +27,7 @@ class InputSource:
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """The evaluation sample; ``left_out`` counts rows that cannot have ten passages."""
+    """The evaluation sample; ``left_out`` counts rows that cannot have as many passages."""
 
     size: int
     rows: int

@@ -15,6 +15,7 @@ from pathlib import Path
 from safe_stepwise.engines.folders import SMALL, digest
 from safe_stepwise.engines.packages import PACKAGE, unpacked
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.store.secrets import redacted
 
 
@@ -110,10 +111,18 @@ def _find(model: Model, patterns: Sequence[str]) -> Weights:
             f"{model.name} is a folder here, which has no revision: leave out @{model.revision}"
         )
     try:
-        # Resolved, so that "." has a name; the path itself is nobody's business.
-        return Weights(folder.resolve().name, digest(folder), folder, on_hub=False)
+        return Weights(_named(folder.resolve()), digest(folder), folder, on_hub=False)
     except OSError as error:
         raise UserError(f"{model.name}: cannot be read ({error.strerror})") from None
+
+
+def _named(folder: Path) -> str:
+    """What a folder is called: its own name (the path to it is nobody's business).
+
+    A model that we tuned as a whole is called after the folder of its training.
+    """
+    is_tuned = folder.name == TUNED and (folder.parent / TRAINING).is_file()
+    return folder.parent.name if is_tuned else folder.name
 
 
 def _download(model: Model, patterns: Sequence[str]) -> Weights:

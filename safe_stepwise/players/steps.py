@@ -12,7 +12,6 @@ Where gold passages are gone, the generator says what it does not find; the veri
 says Missing Evidence, with a query (`players.evidence`).
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +25,7 @@ from safe_stepwise.checking.phrases import phrase
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.feedback import FeedbackError, format_feedback
+from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene
@@ -43,6 +42,7 @@ from safe_stepwise.players.finds import is_sound, restated
 from safe_stepwise.players.mistakes import DEAF, another
 from safe_stepwise.players.spurious import flaw_of
 from safe_stepwise.players.symbolic import Rates, Role
+from safe_stepwise.players.verdicts import as_asked, is_listed
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
@@ -92,10 +92,10 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
     verdict = _found(scene, checker, step, may_search) or sound
     undue = verdict.error_type != CORRECT and is_sound(facts_of(scene.question), steps)
-    if undue or not _listed(request, verdict.error_type):
+    if undue or not is_listed(request, verdict.error_type):
         verdict = sound
     if chance.random() < rates.error_rate:
-        known = [n for n in (*check_order(step.kind), CORRECT) if _listed(request, n)]
+        known = [n for n in (*check_order(step.kind), CORRECT) if is_listed(request, n)]
         others = [n for n in known if n != verdict.error_type] or known
         label = chance.choice(others)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
@@ -103,11 +103,6 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     if not hidden:
         return verdict
     return without_hidden(verdict, scene.question, hidden[0], checker.passages)
-
-
-def _listed(request: Request, label: str) -> bool:
-    """Whether a label is one to choose from, as all are but those of a dropped category."""
-    return request.schema is None or json.dumps(label) in request.schema.text
 
 
 def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
@@ -275,7 +270,9 @@ def _reply(request: Request, rates: Rates, chance: Random) -> str:
     """What is said in a role, in its grammar."""
     try:
         said = _SAID[request.role](request, rates, chance)
-        return format_step(said) if isinstance(said, Step) else format_feedback(said)
+        if isinstance(said, Step):
+            return format_step(said)
+        return as_asked(said, request, _scene(request))
     except (StepError, FeedbackError) as error:
         raise EngineError(f"the row's annotations break the grammar ({error})") from None
 

@@ -18,10 +18,10 @@ METRIC = "safe_stepwise"
 """The artifacts' repos; the adapter's is `adapter_repo`."""
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
-BLOCKS, SFT = "blocks", "sft"
-"""Folders of a release. `SFT` has the adapter that KTO went on from; in `BLOCKS` each block has one
-with a `REPORT` and its verifier set, and in that one for each adapter that it trains, with
-`ADAPTER` and `REPORT`."""
+BLOCKS, SFT, GENERATOR = "blocks", "sft", "generator"
+"""Folders of a release. `GENERATOR` has the model that writes steps, `SFT` the adapter that KTO
+went on from; in `BLOCKS` each block has one with a `REPORT` and its verifier set, and in that one
+for each adapter that it trains, with `ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
@@ -64,6 +64,11 @@ IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
 Wording = Literal["seen", "unseen"]
 SEEN, UNSEEN = WORDINGS = get_args(Wording)
 """Whether a row of `TRAIN` has a step that is worded so; stored as its place in this."""
+
+ContextKind = Literal["original", "altered", "borrowed"]
+ORIGINAL, ALTERED, BORROWED = CONTEXTS = get_args(ContextKind)
+"""Whether a row's passages are its question's own, or one states another value, or is another's;
+stored as its place in this."""
 
 Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
@@ -137,6 +142,15 @@ def adapter_repo(base: str) -> str:
     'safe-verifier-Qwen3-8B'
     """
     return f"safe-verifier-{_base_name(base)}"
+
+
+def generator_repo(base: str) -> str:
+    """The repo of a model that was tuned to write steps; raises as `adapter_repo`.
+
+    >>> generator_repo("HuggingFaceTB/SmolLM2-135M-Instruct")
+    'safe-generator-SmolLM2-135M-Instruct'
+    """
+    return f"safe-generator-{_base_name(base)}"
 
 
 def proposer_repo(dataset: str, base: str) -> str:

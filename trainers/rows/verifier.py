@@ -25,6 +25,7 @@ from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, Verdict
 from safe_stepwise.store.names import (
     ASKED_OF,
     MISSING_PROMPT_COMPLETION,
+    ORIGINAL,
     PROMPT_COMPLETION,
     RENDERED_BY,
     STEPS_RECORD,
@@ -38,7 +39,10 @@ PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
 _PLACE = (VERIFIER_STEPS, STEPS_RECORD)
-_COLUMNS = ["id", "benchmark", "question_id", "error_type", "origin"]
+_COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin")
+_LATER = ("context",)
+"""Columns that sets of before do not have."""
+_CLASSES = ("error_type", "origin", *_LATER)
 
 
 def open_rows(
@@ -63,7 +67,7 @@ def open_rows(
     for row in rows[:1]:
         if not {"id", "prompt", "completion"} <= set(row):
             raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
-    if filters.drop_category or filters.origins:
+    if filters.drop_category or filters.origins or not filters.twins:
         labels = _labels(dataset, source, place, split, incomplete_evidence)
         kept = {row["id"] for row in labels if _stays(row, filters)}
         rows = [row for row in rows if row["id"] in kept]
@@ -157,8 +161,10 @@ def _labels(
 
 
 def _told(dataset: str, source: Source, place: str, config: str, split: str) -> Iterator[Row]:
-    found = load(dataset, place, source.revision, config, split).select_columns(_COLUMNS)
-    named = {name: found.features[name] for name in ("error_type", "origin")}
+    whole = load(dataset, place, source.revision, config, split)
+    columns = [name for name in (*_COLUMNS, *_LATER) if name in whole.features]
+    found = whole.select_columns(columns)
+    named = {name: found.features[name] for name in columns if name in _CLASSES}
     for row in found:
         yield {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
 
@@ -166,7 +172,15 @@ def _told(dataset: str, source: Source, place: str, config: str, split: str) -> 
 def _stays(row: Row, filters: Filters) -> bool:
     label = row["error_type"]
     dropped = label != CORRECT and category(label) == filters.drop_category
+    if not filters.twins:
+        dropped |= _context(row) != ORIGINAL
     return not dropped and (not filters.origins or row["origin"] in filters.origins)
+
+
+def _context(row: Row) -> str:
+    if "context" not in row:
+        raise UserError(f"filters.twins: the set does not say which rows are twins; {ANEW}")
+    return str(row["context"])
 
 
 def verifier(

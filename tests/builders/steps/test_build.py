@@ -94,7 +94,7 @@ def test_every_config_opens_with_its_columns(made: StepsBuild) -> None:
     assert load(made)["train"].features == step_features.step_features()
     assert " ".join(load(made)["train"].features) == (
         "id benchmark question_id question passages previous_steps current_step step_kind "
-        "error_type error_category diagnosis guidance query origin position teacher wording"
+        "error_type error_category diagnosis guidance query origin position teacher wording context"
     )
 
 

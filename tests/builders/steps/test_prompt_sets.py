@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import evidence_in, parse_feedback
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.methods.verifier import prompt_digest
+from safe_stepwise.store.names import CONTEXTS
 from safe_stepwise.taxonomy import labels
 from scripts import build_verified, build_verifier_steps
-from trainers.config import VerifierRecipe
-from trainers.data import kind_of
+from trainers.config import Filters, VerifierRecipe
+from trainers.data import kind_of, train_rows
 
 EARLY = PromptSet("compact", "evidence_first")
 
@@ -97,6 +100,29 @@ def test_the_record_says_how_rows_were_rendered(early: Path, tmp_path: Path) -> 
     recipe = VerifierRecipe(base_model="m", dataset=str(early), output=tmp_path)
     assert kind_of(recipe).told == EARLY.plain
     assert kind_of(recipe).prompt_digest() == record["prompt_sha256"]
+
+
+def test_twins_can_be_told_and_left_out(early: Path, tmp_path: Path) -> None:
+    rows = rows_of(early, "steps", "train")
+    own = {row["id"] for row in rows if CONTEXTS[row["context"]] == "original"}
+    assert 0 < len(own) < len(rows)
+    record = json.loads((early / "statistics" / "verifier_steps.json").read_text())
+    every = [*rows, *rows_of(early, "steps", "test")]
+    named = (record["contexts"][name] for name in CONTEXTS)
+    assert list(named) == [sum(r["context"] == n for r in every) for n, _ in enumerate(CONTEXTS)]
+
+    recipe = VerifierRecipe(base_model="m", dataset=str(early), output=tmp_path)
+    alone = replace(recipe, filters=Filters(twins=False))
+    assert {row["id"] for row in train_rows(recipe)[1]} == {row["id"] for row in rows}
+    assert {row["id"] for row in train_rows(alone)[1]} == own
+
+    before = Path(shutil.copytree(early, tmp_path / "before"))
+    for file in (before / "data" / "steps").glob("*.parquet"):
+        pq.write_table(pq.read_table(file).drop(["context"]), file)
+    unknown = replace(alone, dataset=str(before))
+    with pytest.raises(UserError, match="twins: the set does not say which rows are twins"):
+        train_rows(unknown)
+    assert train_rows(replace(recipe, dataset=str(before)))[1] == train_rows(recipe)[1]
 
 
 def test_a_split_that_is_not_there_is_refused(verified: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import chunks, collect, features
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.evaluation_sample import EvaluationSample, with_ten_passages
+from builders.verified.evaluation_sample import EvaluationSample, with_passages
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -276,14 +276,14 @@ def test_gold_and_distractors_are_mixed() -> None:
     places = Counter(
         n
         for number in range(300)
-        for n, p in enumerate(with_ten_passages(sample_row(f"r{number}", 20, 2), 0)["passages"])
+        for n, p in enumerate(with_passages(sample_row(f"r{number}", 20, 2), 0)["passages"])
         if p["is_gold"]
     )
     assert all(30 <= places[n] <= 95 for n in range(10)), places
 
 
 def test_dropped_passage_of_a_hop_becomes_none() -> None:
-    row = with_ten_passages(sample_row("a", 20, 2), 0)
+    row = with_passages(sample_row("a", 20, 2), 0)
     numbers = [hop["passage"] for hop in row["decomposition"]]
     assert sorted(n for n in numbers if n is not None) == list(range(1, 11))
     assert None not in numbers[-2:]

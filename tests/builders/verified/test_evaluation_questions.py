@@ -55,7 +55,7 @@ def test_a_verified_folder_gives_its_sample(verified: Path) -> None:
     assert inner.digest == found.digest
 
 
-def test_another_split_gives_its_verified_rows_with_ten_passages(verified: Path) -> None:
+def test_another_split_gives_its_verified_rows_with_passages(verified: Path) -> None:
     found = read(str(verified), split="train", seed=4)
     assert all(len(q.passages) <= 10 and q.split == "train" for q in found.questions)
     assert 40 < len(found.questions) < 60

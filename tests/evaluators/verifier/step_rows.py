@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from builders.steps.features import step_features
 from builders.work.parquet import SplitWriter
-from safe_stepwise.store.names import ORIGINS, SEEN, WORDINGS
+from safe_stepwise.store.names import CONTEXTS, ORIGINAL, ORIGINS, SEEN, WORDINGS
 from safe_stepwise.taxonomy import category, labels
 
 
@@ -26,6 +26,7 @@ def row(
     question: str = "q1",
     benchmark: str = "synthetic",
     wording: str = SEEN,
+    context: str = ORIGINAL,
 ) -> dict[str, Any]:
     return {
         "id": id_,
@@ -47,6 +48,7 @@ def row(
         "position": len(steps),
         "teacher": "hand",
         "wording": WORDINGS.index(wording),
+        "context": CONTEXTS.index(context),
     }
 
 

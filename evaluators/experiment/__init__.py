@@ -1,0 +1,1 @@
+"""A release that trains its own generator and verifier, read as one experiment."""

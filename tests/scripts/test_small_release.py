@@ -1,0 +1,200 @@
+"""A release as one experiment: every arm by players, killed and resumed, and reported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, arms, gain, one_of
+from evaluators.run.options import Options
+from releases.manifest import read_manifest
+from releases.needs import left_out, needs
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import LOCK
+from scripts import evaluate_stepwise, regenerate, report_experiment
+from scripts.release_plans import KNOWN
+
+SMALL = Path(__file__).parents[2] / "scripts" / "releases" / "small.yaml"
+WRITER, JUDGE = "symbolic:error_rate=0.4,seed=1", "symbolic:error_rate=0.2,seed=2"
+MANIFEST = f"""
+version: v0.1.0
+seed: 4
+evaluation_size: 12
+evaluation_passages: 4
+builds:
+  - {{benchmark: synthetic, input: "rows=40,seed=5,passages=4,writer=plain", split: train}}
+  - {{benchmark: synthetic, input: "rows=30,seed=6,passages=4,writer=plain", split: validation}}
+verifier_steps:
+  {{rows: 60, pool: 30, test_split: validation, prompts: compact, verdict_order: evidence_first}}
+evaluation:
+  generator: {WRITER}
+  verifier: ["{JUDGE}", symbolic, "chance:reject={{rate}}"]
+  methods: [no_verification, self_verification, safe]
+  verdict_order: evidence_first
+blocks:
+  retries:
+    evaluation:
+      generator: {WRITER}
+      verifier: ["{JUDGE}", "chance:reject={{rate}}"]
+      methods: [safe]
+      max_retries: [0, 1]
+"""
+
+
+def made(folder: Path, **options: Any) -> Path:
+    (folder / "release.yaml").write_text(MANIFEST, encoding="utf-8")
+    how = {"cache": folder / "replies.sqlite", "workers": 1, **options}
+    regenerate.regenerate(folder / "release.yaml", folder / "out", **how)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("whole"))
+
+
+def results(release: Path, place: str = "report") -> dict[str, Any]:
+    return dict(json.loads((release / place / "results.json").read_bytes()))
+
+
+def lock(release: Path) -> dict[str, Any]:
+    return dict(json.loads((release / LOCK).read_bytes()))
+
+
+def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) -> None:
+    found = arms(results(release))
+    assert [arm.name for arm in found] == [
+        *("no verification", "self-verification", LEARNED, CHECKER, CHANCE)
+    ]
+    by_name = {arm.name: arm for arm in found}
+    learned, chance = by_name[LEARNED], by_name[CHANCE]
+    assert learned.rejected is not None
+    said = chance.run["players"]["verifier"]
+    assert said == f"chance:reject={round(learned.rejected, 3)},seed=0 (simulated)"
+    assert all(arm.run["simulated"] for arm in found)
+    assert {arm.run["options"]["verdict_order"] for arm in found} == {"evidence_first"}
+    tested = gain(results(release), learned, by_name["no verification"])
+    turned = gain(results(release), by_name["no verification"], learned)
+    assert tested is not None
+    assert turned is not None
+    assert tested[0].value == -turned[0].value
+    assert (tested[0].low, tested[1:]) == (-turned[0].high, turned[1:])
+    assert tested[0].value == pytest.approx(learned.em.value - by_name["no verification"].em.value)
+
+
+def test_it_was_asked_with_the_world_s_own_passages(release: Path) -> None:
+    lines = (release / "report" / "questions.jsonl").read_text("utf-8").splitlines()
+    asked = [json.loads(line) for line in lines]
+    assert len(asked) == 12
+    assert {len(one["passages"]) for one in asked} == {4}
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_killed_between_any_two_evaluations_it_ends_in_the_same(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Of the four: what chance needs, the main table, what it needs again, the retries."""
+    evaluated, calls = evaluate_stepwise.evaluated, list[Path]()
+
+    def killed(options: Options) -> str:
+        calls.append(options.output)
+        if len(calls) > at + 1:
+            raise KeyboardInterrupt
+        return evaluated(options)
+
+    monkeypatch.setattr(regenerate, "evaluated", killed)
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path)
+    assert not (tmp_path / "out" / LOCK).exists()
+    monkeypatch.undo()
+    assert lock(made(tmp_path)) == lock(release)
+    assert not list((tmp_path / "out").rglob(".work"))
+
+
+def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("one", "two"):
+        report_experiment.main([str(release), "--output", str(tmp_path / folder)])
+    page = (tmp_path / "one" / "results.md").read_text("utf-8")
+    assert str(tmp_path / "two" / "results.md") in capsys.readouterr().out
+    names = {file.name for file in (tmp_path / "one" / "results").iterdir()}
+    assert names == {"arms.png", "retries.png"}
+    for name in ("results.md", *(f"results/{name}" for name in names)):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert "> **Simulated**" in page
+    for arm in arms(results(release)):
+        assert f"| {arm.name} (simulated) | {100 * arm.em.value:.1f} " in page
+    claimed = [line for line in page.splitlines() if line.startswith("| SAFE with the learned")]
+    chance = one_of(arms(results(release)), CHANCE)
+    learned = one_of(arms(results(release)), LEARNED)
+    assert chance is not None
+    assert learned is not None
+    tested = gain(results(release), learned, chance)
+    assert tested is not None
+    assert claimed[1].endswith("| holds |") == (tested[1] < 0.05)
+    assert "| – | not measured |" in page  # no verifier was measured on steps
+
+
+def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not complete"):
+        report_experiment.main([str(tmp_path), "--output", str(tmp_path / "docs")])
+    other = Path(shutil.copytree(release, tmp_path / "other"))
+    shutil.rmtree(other / "report")
+    with pytest.raises(UserError, match="nothing was evaluated"):
+        report_experiment.main([str(other), "--output", str(tmp_path / "docs")])
+    swept = other / "blocks" / "retries" / "report"
+    shutil.copytree(swept, other / "report")
+    with pytest.raises(UserError, match="has no no verification; evaluate no_verification"):
+        report_experiment.main([str(other), "--output", str(tmp_path / "docs")])
+
+
+def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
+    manifest = read_manifest(SMALL, KNOWN)
+    of = needs(manifest)
+    assert of["evaluation"] == {"datasets", "adapter", "generator"}
+    assert of["generator"] == {"datasets", "verifier_steps"}
+    assert of["verdict-order"] == {"datasets", "generator"}
+    assert of["no-twins"] == {"datasets", "verifier_steps", "generator"}
+    main = left_out(manifest, only=["evaluation"])
+    assert set(main) == {"space", *manifest.blocks}
+    assert set(left_out(manifest, skip_training=True)) == {
+        *("generator", "adapter", "evaluation"),
+        *manifest.blocks,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{generator}", "{generators}", "{generators} stands for nothing; write {adapter}"),
+        ("generator: {recipe: small-generator}", "", "{generator} stands for a generator; add"),
+        ("small-generator}", "small}", "generator.recipe: there is no"),
+        ("small-generator}", "small-generator, change: {filters.x: 1}}", "generator.change"),
+        ("test_split: validation", "test_split: test", "verifier_steps.test_split"),
+        ("test_split: validation", "test_split: validation\n  test_share: .2", "say one of them"),
+        ("prompts: compact", "prompts: short", "verifier_steps: prompts is one of paper"),
+        ("verdict_order: evidence_first\ngen", "verdict_order: last\ngen", "verdict_order is one"),
+        (
+            '[*learned, "chance:reject={rate}"]',
+            '["chance:reject={rate}", *learned]',
+            "blocks.retries.evaluation.verifier: {rate} is the rate of the first verifier",
+        ),
+        ("evaluation_passages: 5", "evaluation_passages: 0", "evaluation_passages: has to be 1"),
+        ("verdict_order: evidence_first  # as", "verdict_order: last  # as", "evaluation.verdict"),
+    ],
+)
+def test_a_manifest_that_is_wrong_is_refused_with_its_key(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    text = SMALL.read_text("utf-8")
+    assert old in text
+    file = tmp_path / "small.yaml"
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        read_manifest(file, KNOWN)
+    assert said in str(raised.value)
