@@ -38,7 +38,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     asked = (options.teacher, options.cache, options.in_flight, options.timeout)
     teachers = known_teacher(*asked, allowance=options.allowance)
-    maker = known_maker(teachers, plan.seed, unverifiable=plan.unverifiable)
+    said = {"unverifiable": plan.unverifiable, "prompts": options.prompts}
+    maker = known_maker(teachers, plan.seed, **said)
     rewriter = _rewriter(options)
     client = client_of(rewriter or maker)
     try:

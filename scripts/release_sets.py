@@ -76,8 +76,9 @@ def sets(
     allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
     for name, entry in manifest.sets.items():
         teacher = teachers(entry.teacher, allowance=allowance)
-        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable)
         plan = steps_plan(manifest, name, output, workers)
+        said = {"unverifiable": entry.unverifiable, "prompts": plan.prompt_set.name}
+        maker = known_maker(teacher, manifest.seed, **said)
         if entry.refinement is not None:
             build_set = partial(build, maker=maker, card=card.files, warn=warn)
             mining = refinement(manifest, entry.refinement, plan, build_set, output, asking)
