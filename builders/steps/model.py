@@ -56,8 +56,8 @@ from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.prompt_sets import PromptsName
+from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
@@ -176,7 +176,7 @@ def known_maker(
     prompts: PromptsName = "paper",
     where: str = "--teacher",
 ) -> AnnotationsMaker | ModelMaker:
-    """The maker of steps that goes with teachers of benchmarks; for compact ``prompts`` it is brief.
+    """The maker of steps that goes with teachers of benchmarks, brief for compact ``prompts``.
 
     Raises ``UserError``, which begins with ``where``, if there is none: ``unverifiable`` questions
     want a model, which is taken at its word, and a symbolic one writes no steps.

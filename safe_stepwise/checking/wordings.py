@@ -62,7 +62,9 @@ def grammar(
     whole = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], whole]
     return {
-        kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half)))
+        kind: tuple(
+            (o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half))
+        )
         for kind, tree in kinds.items()
     }
 
