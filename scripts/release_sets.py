@@ -77,8 +77,8 @@ def sets(
     for name, entry in manifest.sets.items():
         teacher = teachers(entry.teacher, allowance=allowance)
         plan = steps_plan(manifest, name, output, workers)
-        said = {"unverifiable": entry.unverifiable, "prompts": plan.prompt_set.name}
-        maker = known_maker(teacher, manifest.seed, **said)
+        prompts, unverifiable = plan.prompt_set.name, entry.unverifiable
+        maker = known_maker(teacher, manifest.seed, unverifiable=unverifiable, prompts=prompts)
         if entry.refinement is not None:
             build_set = partial(build, maker=maker, card=card.files, warn=warn)
             mining = refinement(manifest, entry.refinement, plan, build_set, output, asking)

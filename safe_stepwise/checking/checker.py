@@ -477,8 +477,8 @@ class Checker:
         self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False
     ) -> str:
         unnamed = self._gives_away(item, previous)
-        how = {"again": again, "unnamed": unnamed, "half": self.half}
-        return guide_to(item, self.passages, text, **how)
+        pages, half = self.passages, self.half
+        return guide_to(item, pages, text, again=again, unnamed=unnamed, half=half)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
         """What an item looks for, without what is still to be found."""
