@@ -142,6 +142,7 @@ def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> st
         if found is None:
             raise FeedbackError("the diagnosis does not begin with evidence")
         fields = {**found._asdict(), **fields}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     return json.dumps(fields, ensure_ascii=False)
 
 

@@ -38,7 +38,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     asked = (options.teacher, options.cache, options.in_flight, options.timeout)
     teachers = known_teacher(*asked, allowance=options.allowance)
-    maker = known_maker(teachers, plan.seed, unverifiable=plan.unverifiable)
+    prompts, unverifiable = options.prompts, plan.unverifiable
+    maker = known_maker(teachers, plan.seed, unverifiable=unverifiable, prompts=prompts)
     rewriter = _rewriter(options)
     client = client_of(rewriter or maker)
     try:
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tokenizer", metavar="NAME", help=counted)
     longest = f"tokens that a row may have (default {MAX_LENGTH})"
     add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
-    words = "what prompts are rendered by: paper (default), or compact for small models"
+    words = "of prompts and steps: the paper's length (default), or compact for small models"
     add("--prompts", choices=PROMPTS, default=PAPER.name, help=words)
     begins = "what a verdict begins with: its label (default) or its evidence"
     add("--verdict-order", choices=VERDICT_ORDERS, default=PAPER.verdict_order, help=begins)

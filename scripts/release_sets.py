@@ -76,8 +76,9 @@ def sets(
     allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
     for name, entry in manifest.sets.items():
         teacher = teachers(entry.teacher, allowance=allowance)
-        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable)
         plan = steps_plan(manifest, name, output, workers)
+        prompts, unverifiable = plan.prompt_set.name, entry.unverifiable
+        maker = known_maker(teacher, manifest.seed, unverifiable=unverifiable, prompts=prompts)
         if entry.refinement is not None:
             build_set = partial(build, maker=maker, card=card.files, warn=warn)
             mining = refinement(manifest, entry.refinement, plan, build_set, output, asking)

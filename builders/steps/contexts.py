@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.phrases import Half, choice_for
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
@@ -43,13 +43,13 @@ class Source:
     checker: Checker
 
     @classmethod
-    def of(cls, question: Question, label: Label, unseen: bool = False) -> "Source":
-        """With a checker, of ``unseen`` words or not.
+    def of(cls, question: Question, label: Label, half: Half = "seen") -> "Source":
+        """With a checker whose words are of that ``half``.
 
         Raises ``PlanError`` where the label's path gives no plan.
         """
         path, graph = label.reasoning_path, label.knowledge_graph
-        return cls(question, label, Checker(question, path, graph, unseen))
+        return cls(question, label, Checker(question, path, graph, half))
 
     @property
     def context(self) -> Context:
@@ -81,7 +81,7 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
     label = source.label
     try:
         path, graph = told(label.reasoning_path), told(label.knowledge_graph)
-        checker = Checker(question, path, graph, source.checker.unseen)
+        checker = Checker(question, path, graph, source.checker.half)
     except PlanError:
         return None
     return Context(question, checker, "altered")
@@ -121,7 +121,7 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
     shown = _with_page(source.question, number, replace(page, is_gold=False))
     graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
     try:
-        checker = Checker(shown, source.label.reasoning_path, graph, source.checker.unseen)
+        checker = Checker(shown, source.label.reasoning_path, graph, source.checker.half)
     except PlanError:
         return None
     return Context(shown, checker, "borrowed", partner.question.id), number

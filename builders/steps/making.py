@@ -10,6 +10,7 @@ from builders.steps.missing_evidence import without_evidence
 from builders.steps.proposals import Injector, Proposal
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.trajectories import checked
+from safe_stepwise.checking.phrases import HELD_BACK, Half
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
@@ -26,8 +27,8 @@ class AnnotationsMaker:
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
-    unseen: bool = False
-    """Whether steps are worded by the half of the grammar that is held back for tests."""
+    half: Half = "seen"
+    """Of the grammar that words steps: all but what is held back for tests, in full or briefly."""
     name: str = "annotations"
     simulated: bool = False
     own_processes: bool = True
@@ -35,12 +36,12 @@ class AnnotationsMaker:
     @property
     def held_back(self) -> "AnnotationsMaker":
         """The same with the words that are held back for tests."""
-        return replace(self, unseen=True)
+        return replace(self, half=HELD_BACK[self.half])
 
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        return f"{self.name} {self.seed} {self.unseen}"
+        return f"{self.name} {self.seed} {self.half}"
 
     def check(self) -> None:
         """Nothing can be wrong: no model is asked."""
@@ -63,7 +64,7 @@ class AnnotationsMaker:
 
         @lru_cache(maxsize=2)
         def source(place: int) -> Source | str:
-            return _source(*questions[place], self.unseen)
+            return _source(*questions[place], self.half)
 
         made = []
         for place in places:
@@ -93,10 +94,10 @@ class AnnotationsMaker:
         return Made(tuple(rows), tuple(refused))
 
 
-def _source(question: Question, label: Label, unseen: bool) -> Source | str:
+def _source(question: Question, label: Label, half: Half) -> Source | str:
     """What contexts are made of, or why there is no plan."""
     try:
-        return Source.of(question, label, unseen)
+        return Source.of(question, label, half)
     except PlanError as error:
         return f"no plan: {error}"
 

@@ -75,7 +75,7 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
     what, n = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         drawn = f"{seed} {checker.question.id} missing evidence {attempt}"
-        text = phrase("denial", drawn, unseen=checker.unseen, what=what, n=n, k=place or None)
+        text = phrase("denial", drawn, half=checker.half, what=what, n=n, k=place or None)
         step = Step(place + 1, " ".join(text.split()), "Attribution")
         try:
             format_step(step)
@@ -86,12 +86,12 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
 
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     """What is said of a step that rightly denies an item."""
-    passages, unseen = checker.question.passages, checker.unseen
+    passages, half = checker.question.passages, checker.half
     what = missing(item, passages)
     return Feedback(
         MISSING_EVIDENCE,
-        word("diagnosis", "missing_evidence", text, unseen=unseen, what=what),
-        word("guidance", "search", text, unseen=unseen, what=what),
+        word("diagnosis", "missing_evidence", text, half=half, what=what),
+        word("guidance", "search", text, half=half, what=what),
         searched_for(item, passages),
     )
 

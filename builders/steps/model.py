@@ -56,6 +56,7 @@ from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, requests_and_tokens
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, identity
 from safe_stepwise.steps import format_step
@@ -168,9 +169,14 @@ class ModelMaker:
 
 
 def known_maker(
-    teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, where: str = "--teacher"
+    teachers: Teachers,
+    seed: int = 0,
+    *,
+    unverifiable: bool = False,
+    prompts: PromptsName = "paper",
+    where: str = "--teacher",
 ) -> AnnotationsMaker | ModelMaker:
-    """The maker of steps that goes with teachers of benchmarks.
+    """The maker of steps that goes with teachers of benchmarks, brief for compact ``prompts``.
 
     Raises ``UserError``, which begins with ``where``, if there is none: ``unverifiable`` questions
     want a model, which is taken at its word, and a symbolic one writes no steps.
@@ -184,7 +190,7 @@ def known_maker(
             "model, as openai:MODEL@http://HOST:8000/v1"
         )
     if model is None:
-        return AnnotationsMaker(seed)
+        return AnnotationsMaker(seed, "brief" if prompts == "compact" else "seen")
     if symbolic:
         raise UserError(
             f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"

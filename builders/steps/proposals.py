@@ -79,7 +79,7 @@ class Injector:
         self.claims, self.plan, self.passages = claims, claims.plan, claims.passages
         self.question = source.question
         self._seed = f"{seed} {claims.question.id}"
-        self.writer = Writer(claims, self._seed, unseen=source.checker.unseen)
+        self.writer = Writer(claims, self._seed, half=source.checker.half)
 
     def positions(self, error_type: str, steps: int) -> list[int]:
         """The positions of a trajectory (from 1) in an order drawn for an error type."""
@@ -180,7 +180,7 @@ class Injector:
         if self.partner is None or self.words is not None:
             return
         claims = self.partner.checker.claims
-        writer = Writer(claims, self._seed, unseen=self.writer.unseen)
+        writer = Writer(claims, self._seed, half=self.writer.half)
         for place in self._shuffled(self.partner.checker.plan.facts, position, "partner"):
             item = self.partner.checker.plan.items[place]
             if not claims.is_grounded(item):

@@ -174,7 +174,9 @@ def generate(
         if i // BLOCK != block:
             block = i // BLOCK
             chance = Random(f"{spec.seed}:{split}:{block}")
-            world = make_world(chance, write, Namer(chance, allowed(split)) if small else None)
+            world = make_world(
+                chance, write, Namer(chance, allowed(split), plain=True) if small else None
+            )
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
         truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from builders.synthetic.world import Article, Day, Entity, Value, one, order_of, start_year, text_of
-from builders.synthetic.writers import PLACE, RARE, REST, Wording, Writer
+from builders.synthetic.writers import LEAST, PLACE, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
@@ -28,7 +28,7 @@ def write_article(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
 
 
 def write_sentence(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
-    """The article of ``e`` in one sentence that names it: one fact, or something that is none."""
+    """The article of ``e`` in one short sentence that names it: one fact, or what is none."""
     telling = _Telling(one(rng, writers), rng, e)
     telling.sentence()
     return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
@@ -120,7 +120,8 @@ class _Telling:
             if each.needs <= have and each.tells == (told,)
         ]
         named = [each for each in fitting if _names_it(each)]
-        self.say(one(self.rng, named or fitting))
+        short = sorted(named or fitting, key=lambda each: len(each.text))
+        self.say(one(self.rng, short[: max(LEAST, len(short) // 2)]))
 
     def _incidents(self) -> None:
         """Near misses: other places and people the subject had to do with."""

@@ -85,6 +85,8 @@ _VOWELS = ("a", "e", "i", "o", "u", "a", "e", "o", "ae", "ei", "é", "ö", "á")
 _CODAS = ("l", "n", "r", "s", "m", "v", "d", "k", "lm", "rn", "st", "nd", "rv", "x", "th", "sk")
 _OPEN = tuple(o + v for o in _ONSETS for v in _VOWELS)
 _CLOSED = tuple(o + v + c for o in _ONSETS for v in _VOWELS[:8] for c in _CODAS)
+_PLAIN_OPEN = tuple(o + v for o in "bdgklmnprst" for v in "aeio")
+_PLAIN_CLOSED = tuple(syllable + c for syllable in _PLAIN_OPEN for c in "lnrs")
 _MALE = ("an", "or", "ek", "is", "o", "emund", "ar", "vin", "ius", "ric")
 _FEMALE = ("a", "ela", "ine", "itha", "ora", "ya", "isse", "una", "elle", "ia")
 _NOUNS = (
@@ -155,25 +157,37 @@ def copy_of(e: Entity) -> Entity:
 class Namer:
     """Invents names syllable by syllable, never a word twice in a world; resemblance is chance.
 
-    A word that is not ``allowed`` is never taken.
+    A word that is not ``allowed`` is never taken. ``plain`` ones are of two syllables without an
+    ending, which models read as few tokens.
     """
 
-    def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True) -> None:
+    def __init__(
+        self,
+        rng: Random,
+        allowed: Callable[[str], bool] = lambda word: True,
+        plain: bool = False,
+    ) -> None:
         self.rng = rng
         self.allowed = allowed
+        self.plain = plain
         self.used: set[str] = set()
 
     def word(self, endings: Sequence[str], long: bool = False) -> str:
         while True:
             rng = self.rng
-            stem = one(rng, _OPEN) + one(rng, _CLOSED) if long else one(rng, _CLOSED)
-            word = (stem + one(rng, endings)).capitalize()
+            if self.plain:
+                word = (one(rng, _PLAIN_OPEN) + one(rng, _PLAIN_CLOSED)).capitalize()
+            else:
+                stem = one(rng, _OPEN) + one(rng, _CLOSED) if long else one(rng, _CLOSED)
+                word = (stem + one(rng, endings)).capitalize()
             # A first half that two words share would let stem matching take one for the other.
             if len(word) > 4 and word[:5] not in self.used and self.allowed(word):
                 self.used.add(word[:5])
                 return word
 
     def given(self, female: bool) -> str:
+        if self.plain:
+            return self.word(())
         while True:
             name = one(self.rng, _CLOSED) + one(self.rng, _FEMALE if female else _MALE)
             if self.allowed(name.capitalize()):

@@ -21,7 +21,7 @@ from safe_stepwise.checking.inference import (
     states_count,
     states_span,
 )
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.phrases import Half, choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
@@ -61,7 +61,7 @@ class Checker:
     Args:
         question: with its passages, in the numbering that steps cite, and its answer.
         path, graph: a verified label's reasoning path and knowledge graph.
-        unseen: use the wordings that are held back for tests (`wordings.word`).
+        half: which wordings to use (`phrases.Half`).
 
     Raises ``PlanError`` where the path gives no plan.
 
@@ -83,9 +83,9 @@ class Checker:
         question: Question,
         path: Sequence[Triple],
         graph: Sequence[Triple],
-        unseen: bool = False,
+        half: Half = "seen",
     ) -> None:
-        self.question, self.unseen = question, unseen
+        self.question, self.half = question, half
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.claims = Claims(question, self.plan, graph_of(question, graph))
@@ -477,8 +477,8 @@ class Checker:
         self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False
     ) -> str:
         unnamed = self._gives_away(item, previous)
-        how = {"again": again, "unnamed": unnamed, "unseen": self.unseen}
-        return guide_to(item, self.passages, text, **how)
+        pages, half = self.passages, self.half
+        return guide_to(item, pages, text, again=again, unnamed=unnamed, half=half)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
         """What an item looks for, without what is still to be found."""
@@ -517,7 +517,7 @@ class Checker:
         )
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
-        return word(part, code, f"{self.question.id} {text}", unseen=self.unseen, **values)
+        return word(part, code, f"{self.question.id} {text}", half=self.half, **values)
 
 
 def _within(one: str, other: str) -> bool:

@@ -1,14 +1,20 @@
 """How a step is put: wordings drawn from a grammar (``vocabulary/phrases.yaml``), the same for all.
 
 What a step says is the caller's; the grammar varies how it is said, whatever label the step will
-get, so that no wording gives a label away.
+get, so that no wording gives a label away. Half of it is held back for tests. For models that have
+room for little there are brief wordings (``vocabulary/brief.yaml``) in the place of some.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from safe_stepwise.language.vocabulary import load
+
+Half = Literal["seen", "unseen", "brief", "brief unseen"]
+"""Which wordings are taken; those that are ``unseen`` are held back for tests."""
+HELD_BACK: Mapping[Half, Half] = {"seen": "unseen", "brief": "brief unseen"}
 
 _PLACE = re.compile(r"{(\w+)}|\[([^\]]*)\]")
 
@@ -26,16 +32,26 @@ class _Lacking(Exception):
     """A wording wants a value that is not there."""
 
 
-def phrase(kind: str, seed: str, *, unseen: bool = False, **values: object) -> str:
+def part_of(half: Half) -> str:
+    """The key of a half's wordings in the vocabulary."""
+    return "unseen" if half.endswith("unseen") else "seen"
+
+
+def is_brief(half: Half) -> bool:
+    """Whether brief wordings go before others."""
+    return half.startswith("brief")
+
+
+def phrase(kind: str, seed: str, *, half: Half = "seen", **values: object) -> str:
     """One wording of a kind of step; such as want a value that is not given are not taken.
 
-    Equal arguments give equal words. ``unseen`` draws from the half that is held back for tests.
-    Raises KeyError for a kind that is none.
+    Equal arguments give equal words. Raises KeyError for a kind that is none.
 
     >>> phrase("fact", "b", n=3, claim="Oru is a town")
     'Here, Oru is a town, according to Passage 3.'
+    >>> phrase("fact", "b", half="brief", n=3, claim="Oru is a town")
+    'Passage 3: Oru is a town.'
     """
-    half = "unseen" if unseen else "seen"
     values["later" if values.get("k") else "first"] = ""
     if " and " in str(values.get("steps")):
         values["several"] = ""
@@ -43,8 +59,9 @@ def phrase(kind: str, seed: str, *, unseen: bool = False, **values: object) -> s
     return text[:1].upper() + text[1:]
 
 
-def _drawn(kind: str, half: str, seed: str, values: Mapping[str, str]) -> str:
-    options: Sequence[str] = load("phrases")[kind][half]
+def _drawn(kind: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
+    brief = load("brief")["phrases"] if is_brief(half) else {}
+    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[part_of(half)]
     start = choice_for(seed, kind)
     for n in range(len(options)):
         try:
@@ -54,7 +71,7 @@ def _drawn(kind: str, half: str, seed: str, values: Mapping[str, str]) -> str:
     raise _Lacking(kind)
 
 
-def _filled(option: str, half: str, seed: str, values: Mapping[str, str]) -> str:
+def _filled(option: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
     """A wording with its places filled; values are not looked into."""
     parts: list[str] = []
     end = 0

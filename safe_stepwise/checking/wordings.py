@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.phrases import Half, choice_for, is_brief, part_of
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import asked_of, fill, is_free, noun_of, pick, state
 from safe_stepwise.language.vocabulary import load
@@ -22,14 +22,14 @@ LONGEST_QUOTE = 200
 """Characters of a sentence that a diagnosis may quote where we have words of our own for it."""
 
 
-def word(part: str, code: str, text: str, *, unseen: bool = False, **values: Any) -> str:
+def word(part: str, code: str, text: str, *, half: Half = "seen", **values: Any) -> str:
     """One wording of ``diagnosis`` or ``guidance``; parts with a value that is None are not taken.
 
     >>> word("guidance", "conclude", "a step", steps="Step 1")
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
     given = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
-    for slot, options in _fitting(part, code, unseen, frozenset(given)).items():
+    for slot, options in _fitting(part, code, half, frozenset(given)).items():
         drawn = _placed(pick(options, choice_for(text, f"{part} {slot}")), given)
         given |= {slot: drawn, slot.capitalize(): _capital(drawn)}
     return given["join"]
@@ -37,11 +37,11 @@ def word(part: str, code: str, text: str, *, unseen: bool = False, **values: Any
 
 @cache
 def _fitting(
-    part: str, code: str, unseen: bool, given: frozenset[str]
+    part: str, code: str, half: Half, given: frozenset[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Of each kind of part the options that want no other value than those given and drawn."""
     fitting, known = {}, set(given)
-    for slot, options in grammar(part, code, unseen).items():
+    for slot, options in grammar(part, code, half).items():
         fitting[slot] = tuple(option for option, fields in options if fields <= known)
         known |= {slot, slot.capitalize()}
     return fitting
@@ -49,19 +49,22 @@ def _fitting(
 
 @cache
 def grammar(
-    part: str, code: str, unseen: bool = False
+    part: str, code: str, half: Half = "seen"
 ) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
     """The options of each kind of part, with the values they need; last ``join``, the whole text.
 
     >>> list(grammar("diagnosis", "contradicted"))
     ['finding', 'reason', 'join']
     """
-    half, verdicts = "unseen" if unseen else "seen", load("verdicts")
+    verdicts = load("brief") if is_brief(half) else {}
+    verdicts = verdicts if code in verdicts.get(part, ()) else load("verdicts")
     kinds = dict(verdicts[part][code])
     whole = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], whole]
     return {
-        kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, half))
+        kind: tuple(
+            (o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half))
+        )
         for kind, tree in kinds.items()
     }
 
@@ -163,7 +166,7 @@ def guide_to(
     *,
     again: bool = False,
     unnamed: bool = False,
-    unseen: bool = False,
+    half: Half = "seen",
 ) -> str:
     """The action that an item asks for; ``again`` after a step that got it wrong.
 
@@ -177,4 +180,4 @@ def guide_to(
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
     what = sought(item, passages)
-    return word("guidance", codes[again], text, unseen=unseen, what=what, passage=item.passage)
+    return word("guidance", codes[again], text, half=half, what=what, passage=item.passage)

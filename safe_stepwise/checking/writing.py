@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import count_of, lifespan, span_of
-from safe_stepwise.checking.phrases import choice_for, phrase
+from safe_stepwise.checking.phrases import Half, choice_for, phrase
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import steps_named
 from safe_stepwise.checking.wordings import missing
@@ -32,14 +32,14 @@ class Checks(Protocol):
     """What writing asks of a `checking.checker.Checker`."""
 
     claims: Claims
-    unseen: bool
+    half: Half
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
-    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", unseen=checker.unseen)
+    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", half=checker.half)
     steps: list[Step] = []
     for item in writer.plan.items:
         steps.append(_fitting(writer, checker, steps, item))
@@ -65,9 +65,9 @@ def _plain(text: str) -> str:
 class Writer:
     """Words for the items of one plan, right or wrong; ``seed`` varies them."""
 
-    def __init__(self, claims: Claims, seed: str, *, unseen: bool = False) -> None:
+    def __init__(self, claims: Claims, seed: str, *, half: Half = "seen") -> None:
         self.claims, self.plan, self.question = claims, claims.plan, claims.question
-        self.seed, self.unseen = seed, unseen
+        self.seed, self.half = seed, half
 
     def write(self, item: Item, position: int, seed: str = "") -> str:
         """The text of the step that carries out an item, as the step of that number (from 1)."""
@@ -91,7 +91,7 @@ class Writer:
         """A wording of a kind of step."""
         if "answer" in values:
             values["answer"] = str(values["answer"]).removesuffix(".")
-        return phrase(kind, f"{self.seed} {seed}", unseen=self.unseen, **values)
+        return phrase(kind, f"{self.seed} {seed}", half=self.half, **values)
 
     # ------------------------------------------------------------------------------------- facts
 

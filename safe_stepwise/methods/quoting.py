@@ -26,6 +26,7 @@ _WORD = re.compile(r"\w+")
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][\w'’.-]*"
 _DATE = rf"{_CAPITAL} \d\d?, \d{{4}}|\d\d? {_CAPITAL} \d{{4}}"
 _VALUE = re.compile(rf"{_DATE}|{_CAPITAL}(?: (?:(?:of|the|in|and|de) )?{_CAPITAL})*|\d[\d,.]*\d|\d")
+_LINK = re.compile(r"^(?:of|the|in|and|de) ")
 _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
 _EMPTY = ("Inefficiency", "Information Miss")
 """Labels of steps that give no value."""
@@ -60,7 +61,8 @@ def with_evidence(
     if rests == NOTHING:
         compared = "absent"
     shown = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
-    claim = NOTHING if label in _EMPTY else _claim(step, rests, compared == "same", shown)
+    known = " ".join([question, *(s.text for s in previous)])
+    claim = NOTHING if label in _EMPTY else _claim(step, rests, compared == "same", shown, known)
     return replace(feedback, diagnosis=diagnosis_of(Evidence(rests, claim, compared)))
 
 
@@ -105,13 +107,14 @@ def _found(question: str, before: Sequence[Step], step: Step) -> str:
     return ([value for value in values if value not in known] or values or [NOTHING])[-1]
 
 
-def _claim(step: Step, evidence: str, agrees: bool, shown: str) -> str:
-    """The value that a step gives: the last one that agrees with its evidence, or does not."""
+def _claim(step: Step, evidence: str, agrees: bool, shown: str, known: str) -> str:
+    """The value that a step gives: the last new one that agrees with its evidence, or does not."""
     if step.kind == "Final Answer":
         return step.text.removeprefix(ANSWER_MARKER).strip()
     values = [*_values(step.text, shown)]
     fitting = [value for value in values if (value in evidence) == agrees]
-    return (fitting or values or [NOTHING])[-1]
+    new = [value for value in fitting if value not in known]
+    return (new or fitting or values or [NOTHING])[-1]
 
 
 def _values(text: str, shown: str) -> Iterator[str]:
@@ -126,7 +129,8 @@ def _values(text: str, shown: str) -> Iterator[str]:
         first, _, rest = value.partition(" ")
         opens = _OPENS.search(text[: found.start()])
         if opens and (first not in shown or (not rest and first.lower() in lower)):
-            value = rest if rest[:1].isupper() else ""
+            value = _LINK.sub("", rest)
+            value = value if value[:1].isupper() else ""
         if value and value != "I":
             yield value
 

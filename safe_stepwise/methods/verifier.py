@@ -73,7 +73,7 @@ def instructions(
 ) -> str:
     """The system turn: the verifier's role, the order of checks, what each label means.
 
-    The compact one names no label: they are in the schema, and what they mean is learnt.
+    The compact one names no label and no key: they are in the schema, what they mean is learnt.
     """
     parts = [prompts.load(prompt_set.instruct).system]
     allowed = labels(incomplete_evidence, dropped)
@@ -83,10 +83,8 @@ def instructions(
         parts.append(
             "With the label Missing Evidence, and only then, add query: what to search for."
         )
-    keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
-    if prompt_set.name == "compact":
-        parts.append(f"Reply with JSON: {', '.join(keys)}.")
-    else:
+    if prompt_set.name != "compact":
+        keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
         parts.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
     return "\n".join(parts)
 

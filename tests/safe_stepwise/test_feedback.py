@@ -357,7 +357,7 @@ def test_what_begins_with_evidence_is_read(text: str) -> None:
     ("old", "new", "why"),
     [
         ('"different"', '"unlike"', "are not all there"),
-        ('"claim": "Ardle", ', "", "are not all there"),
+        ('"claim":"Ardle",', "", "are not all there"),
         ('"Ardle"', "3", "are not all there"),
         ("Contradictory", "Different", "unknown label"),
         ('"Read the birthplace again."', '""', "guidance is missing"),

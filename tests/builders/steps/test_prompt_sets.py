@@ -55,8 +55,9 @@ def rows_of(folder: Path, config: str, split: str) -> list[dict[str, Any]]:
     return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
-def test_rows_are_those_of_the_paper_in_other_words(early: Path, verified: Path) -> None:
-    late = made(verified, early.parent.parent / "late", "--test-split", "validation")
+def test_rows_are_those_of_the_papers_order_in_another(early: Path, verified: Path) -> None:
+    output = early.parent.parent / "late"
+    late = made(verified, output, "--prompts", "compact", "--test-split", "validation")
     for split in ("train", "test"):
         assert rows_of(late, "steps", split) == rows_of(early, "steps", split)
         ours, theirs = (rows_of(one, "prompt_completion", split) for one in (early, late))
@@ -66,6 +67,24 @@ def test_rows_are_those_of_the_paper_in_other_words(early: Path, verified: Path)
             assert said.error_type == meant.error_type == labels()[row["error_type"]]
             assert said.guidance == meant.guidance
             assert len(one["prompt"][0]["content"].split()) <= 40
+
+
+def test_compact_rows_are_briefly_worded(early: Path, verified: Path) -> None:
+    paper = made(verified, early.parent.parent / "paper", "--test-split", "validation")
+    sizes = []
+    for folder in (early, paper):
+        rows = [row for split in ("train", "test") for row in rows_of(folder, "steps", split)]
+        steps = [row["current_step"] for row in rows if "####" not in row["current_step"]]
+        sizes.append(
+            (
+                sum(map(len, steps)) / len(steps),
+                sum(len(row["guidance"]) for row in rows) / len(rows),
+            )
+        )
+        assert len({row["error_type"] for row in rows}) >= 9
+    (step, guidance), (longer_step, longer_guidance) = sizes
+    assert step < 0.75 * longer_step
+    assert guidance < 0.6 * longer_guidance
 
 
 def test_the_evidence_is_quoted_from_what_the_row_shows(early: Path) -> None:

@@ -28,6 +28,17 @@ def test_rows_are_short(passages: int) -> None:
         assert all(len(page.sentences) == 1 for page in question.passages)
         assert question.hops in (2, 3)
         assert len({page.title for page in question.passages}) == passages
+    texts = [page.text for question, _ in made("train", 0.3, passages) for page in question.passages]
+    assert sum(map(len, texts)) / len(texts) < 45
+
+
+def test_names_are_of_two_plain_syllables() -> None:
+    """They have to be few tokens: a row tells about twenty of them."""
+    names = {page.title for question, _ in made("train") for page in question.passages}
+    people = [name.removesuffix(" the Younger") for name in names if name.endswith(" the Younger")]
+    assert len(people) >= 5
+    for person in people:
+        assert re.fullmatch(r"(?:[A-Z][aeio][a-z][aeio][lnrs] ?){2}", person), person
 
 
 def test_gold_passages_name_what_they_are_about_and_say_what_is_annotated() -> None:

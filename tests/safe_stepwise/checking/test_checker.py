@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.phrases import Half
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.steps import parse_step
@@ -205,8 +207,8 @@ def test_the_diagnosis_names_the_value_that_is_wrong() -> None:
     hop = Triple("205 Rooms", "publication date", "May 3, 1951", 1, 0)
     asked = "When was 205 Rooms released?"
     question = Question("q", "musique", "train", asked, "May 3, 1951", passages=(page,))
-    for unseen in (False, True):
-        checker = Checker(question, (hop,), (hop,), unseen)
+    for half in get_args(Half):
+        checker = Checker(question, (hop,), (hop,), half)
         for year in range(1960, 1990):
             text = (
                 f"According to Passage 1, 205 Rooms was released on June 4, {year}. (Attribution)"
@@ -238,14 +240,14 @@ def test_told_in_a_passages_own_words() -> None:
     assert verdict(checker, [], altered) == "Contradictory"
 
 
-@pytest.mark.parametrize("unseen", [False, True])
-def test_a_title_that_is_the_answer_is_not_given_away(unseen: bool) -> None:
+@pytest.mark.parametrize("half", get_args(Half))
+def test_a_title_that_is_the_answer_is_not_given_away(half: Half) -> None:
     """HotpotQA's facts are asked for by the titles of their passages."""
     facts = (SupportingFact("Ors Velt", 0), SupportingFact("Dune Rain", 1))
     question = Question(
         "q", "hotpotqa", "train", "Who made Dune Rain?", "Ors Velt", (), "bridge", 2, PAGES, facts
     )  # fmt: skip
-    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), unseen)
+    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), half)
     asides = [
         "Let us go on.",
         "So far so good.",

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.phrases import Half
 from safe_stepwise.checking.wordings import grammar, word
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question, Triple
@@ -21,7 +22,10 @@ from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import CORRECT
 
 CODES = [(part, code) for part in ("diagnosis", "guidance") for code in load("verdicts")[part]]
-HALVES = [(*of, unseen) for of in CODES for unseen in (False, True)]
+WHOLE: tuple[Half, ...] = ("seen", "unseen")
+BRIEF: tuple[Half, ...] = ("brief", "brief unseen")
+HALVES = [(*of, half) for of in CODES for half in WHOLE]
+ALL = [(*of, half) for of in CODES for half in (*WHOLE, *BRIEF)]
 ERRORS = [c for part, c in CODES if part == "diagnosis" and not c.startswith("sound")]
 LEAST = {"diagnosis": 150, "guidance": 60}
 
@@ -67,15 +71,15 @@ def filling(n: int) -> dict[str, Any]:
     return {**OTHERS, **GIVEN_AWAY, **told}
 
 
-def drawn(part: str, code: str, unseen: bool, number: int = 200) -> Iterator[str]:
+def drawn(part: str, code: str, half: Half, number: int = 200) -> Iterator[str]:
     for n in range(number):
-        yield word(part, code, f"step {n}", unseen=unseen, **filling(n))
+        yield word(part, code, f"step {n}", half=half, **filling(n))
 
 
 @cache
-def skeletons(part: str, code: str, unseen: bool) -> frozenset[str]:
+def skeletons(part: str, code: str, half: Half) -> frozenset[str]:
     """Every wording, what is filled in masked, and the quotation marks around it."""
-    kinds = dict(grammar(part, code, unseen))
+    kinds = dict(grammar(part, code, half))
     joins = kinds.pop("join")
     found = set()
     for chosen in product(*(options for options in kinds.values())):
@@ -86,22 +90,23 @@ def skeletons(part: str, code: str, unseen: bool) -> frozenset[str]:
     return frozenset(found)
 
 
-@pytest.mark.parametrize(("part", "code", "unseen"), HALVES)
-def test_there_are_many_wordings(part: str, code: str, unseen: bool) -> None:
-    assert len(skeletons(part, code, unseen)) >= LEAST[part]
+@pytest.mark.parametrize(("part", "code", "half"), HALVES)
+def test_there_are_many_wordings(part: str, code: str, half: Half) -> None:
+    assert len(skeletons(part, code, half)) >= LEAST[part]
 
 
 @pytest.mark.parametrize(("part", "code"), CODES)
 def test_seen_and_unseen_share_no_wording_and_no_part(part: str, code: str) -> None:
-    assert not skeletons(part, code, False) & skeletons(part, code, True)
-    seen, unseen = grammar(part, code, False), grammar(part, code, True)
-    for kind in seen:
-        assert not set(seen[kind]) & set(unseen[kind])
+    for halves in (WHOLE, BRIEF):
+        assert not skeletons(part, code, halves[0]) & skeletons(part, code, halves[1])
+        seen, unseen = (grammar(part, code, half) for half in halves)
+        for kind in seen:
+            assert not set(seen[kind]) & set(unseen[kind])
 
 
-@pytest.mark.parametrize(("part", "code", "unseen"), HALVES)
-def test_a_wording_is_whole_sentences(part: str, code: str, unseen: bool) -> None:
-    for text in drawn(part, code, unseen):
+@pytest.mark.parametrize(("part", "code", "half"), ALL)
+def test_a_wording_is_whole_sentences(part: str, code: str, half: Half) -> None:
+    for text in drawn(part, code, half):
         assert not re.search(r"[{}\[\]|]", text), text
         assert not re.search(r"\s\s|\.\.|\s[,.;:]|[,;:][,;:.]", text), text
         assert re.match(r"“?[A-Z]", text), text
@@ -110,44 +115,44 @@ def test_a_wording_is_whole_sentences(part: str, code: str, unseen: bool) -> Non
         assert all(re.match(r"“?[A-Z]", sentence) for sentence in sentences), text
 
 
-@pytest.mark.parametrize(("part", "code", "unseen"), HALVES)
-def test_no_verb_has_to_agree_with_what_is_filled_in(part: str, code: str, unseen: bool) -> None:
+@pytest.mark.parametrize(("part", "code", "half"), ALL)
+def test_no_verb_has_to_agree_with_what_is_filled_in(part: str, code: str, half: Half) -> None:
     verb = "is|are|was|were|has|have|does|do"
-    for options in grammar(part, code, unseen).values():
+    for options in grammar(part, code, half).values():
         for option, _ in options:
             assert not re.search(rf"{{(what|missing|said)}} ({verb})\b", option), option
             assert not option.startswith("{steps}"), option
 
 
-@pytest.mark.parametrize("unseen", [False, True])
+@pytest.mark.parametrize("half", [*WHOLE, *BRIEF])
 @pytest.mark.parametrize("code", NEEDED)
-def test_a_code_can_do_with_the_values_it_always_has(code: str, unseen: bool) -> None:
+def test_a_code_can_do_with_the_values_it_always_has(code: str, half: Half) -> None:
     for n in range(50):
         values = {name: filling(n)[name] if name in NEEDED[code] else None for name in filling(n)}
-        assert "{" not in word("diagnosis", code, f"step {n}", unseen=unseen, **values)
+        assert "{" not in word("diagnosis", code, f"step {n}", half=half, **values)
 
 
 def test_equal_inputs_give_equal_words_and_other_steps_others() -> None:
-    for part, code, unseen in HALVES:
-        assert list(drawn(part, code, unseen, 9)) == list(drawn(part, code, unseen, 9))
-        assert len(set(drawn(part, code, unseen, 60))) > 30
+    for part, code, half in HALVES:
+        assert list(drawn(part, code, half, 9)) == list(drawn(part, code, half, 9))
+        assert len(set(drawn(part, code, half, 60))) > 30
 
 
 def test_who_does_not_ask_gets_the_seen_ones() -> None:
     for part, code in CODES:
         told = word(part, code, "a step", **filling(0))
-        assert told == word(part, code, "a step", unseen=False, **filling(0))
+        assert told == word(part, code, "a step", half="seen", **filling(0))
 
 
-@given(st.text(), st.text(), st.booleans())
-def test_braces_of_a_value_are_never_filled(said: str, what: str, unseen: bool) -> None:
+@given(st.text(), st.text(), st.sampled_from([*WHOLE, *BRIEF]))
+def test_braces_of_a_value_are_never_filled(said: str, what: str, half: Half) -> None:
     """What stands in a passage may look like a place of ours, and stays as it is."""
     values = {"said": f"A{said}{{missing}} {{reason}}z", "missing": f"B{what}{{said}} {{claimed}}z"}
     plain = {name: " ".join(text.split()) for name, text in values.items()}
     for code in ("contradicted", "missed", "redundant", "bypassed"):
-        told = word("diagnosis", code, said, unseen=unseen, **{**filling(0), **values})
+        told = word("diagnosis", code, said, half=half, **{**filling(0), **values})
         masked = {**filling(0), "said": "SAID", "missing": "MISSING"}
-        template = word("diagnosis", code, said, unseen=unseen, **masked)
+        template = word("diagnosis", code, said, half=half, **masked)
         pieces = re.split("(SAID|MISSING)", template)
         places = {"SAID": plain["said"], "MISSING": plain["missing"]}
         assert told == "".join(places.get(piece, piece) for piece in pieces)
@@ -164,13 +169,13 @@ def test_no_wording_is_everywhere() -> None:
 
 
 def test_a_guidance_gives_nothing_away() -> None:
-    for part, code, unseen in HALVES:
+    for part, code, half in ALL:
         if part != "guidance":
             continue
-        for options in grammar(part, code, unseen).values():
+        for options in grammar(part, code, half).values():
             assert all(not fields & GIVEN_AWAY.keys() for _, fields in options)
             assert all("said" not in fields and "quote" not in fields for _, fields in options)
-        for text in drawn(part, code, unseen):
+        for text in drawn(part, code, half):
             assert not any(value in text for value in GIVEN_AWAY.values()), text
 
 
@@ -181,8 +186,8 @@ def test_an_error_denies_a_value_everywhere_only_where_that_is_meant() -> None:
     )
     meant = {"absent", "missing_evidence", "no_relation", "no_operation"}
     for code in ERRORS:
-        for unseen in (False, True):
-            for text in drawn("diagnosis", code, unseen):
+        for half in (*WHOLE, *BRIEF):
+            for text in drawn("diagnosis", code, half):
                 assert code in meant or not everywhere.search(text), text
 
 
@@ -218,19 +223,20 @@ STEPS = (
 )
 
 
-def checker(*, unseen: bool) -> Checker:
+def checker(half: Half) -> Checker:
     asked = "Where was the director of Dune Rain born?"
     question = Question("q", "musique", "train", asked, "Lake Oru", passages=PAGES)
-    return Checker(question, HOPS, HOPS, unseen=unseen)
+    return Checker(question, HOPS, HOPS, half)
 
 
+@pytest.mark.parametrize("halves", [WHOLE, BRIEF])
 @pytest.mark.parametrize(("previous", "text"), STEPS)
 def test_a_checker_words_what_it_finds_anew_where_it_is_told_so(
-    previous: tuple[str, ...], text: str
+    previous: tuple[str, ...], text: str, halves: tuple[Half, ...]
 ) -> None:
     before = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
     step = parse_step(f"Step {len(before) + 1}: {text}")
-    seen, unseen = (checker(unseen=unseen).check(before, step) for unseen in (False, True))
+    seen, unseen = (checker(half).check(before, step) for half in halves)
     assert seen is not None
     assert unseen is not None
     assert seen.error_type == unseen.error_type

@@ -62,6 +62,17 @@ def test_of_a_fact_the_sentence_that_is_cited(
     assert said(Step(2, text, "Attribution"), label, (ONE,), why) == found
 
 
+def test_the_claim_is_what_the_step_brings_in() -> None:
+    turned = "Passage 2 says that Tesk was the birthplace of Maro Quill."
+    assert said(Step(2, turned, "Attribution"), "Correct", (ONE,)) == (BORN, "Tesk", "same")
+
+
+def test_a_word_that_opens_a_sentence_takes_no_name_with_it() -> None:
+    born = Step(2, "Passage 2 states: In Tesk, Maro Quill was born.", "Attribution")
+    derived = Step(3, "By Step 2, it is Tesk.", "Logical")
+    assert said(derived, "Correct", (ONE, born))[:2] == ("Step 2: Tesk.", "Tesk")
+
+
 def test_of_a_derivation_what_its_steps_have_found() -> None:
     right = Step(3, "From Step 1 and Step 2, the director was born in Tesk.", "Logical")
     rests = "Step 1: Maro Quill. Step 2: Tesk."
