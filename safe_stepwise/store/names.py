@@ -26,6 +26,8 @@ with a `REPORT` and its verifier set, and in that one for each adapter that it t
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
 """What configs of `VERIFIED` append to a benchmark's name: all rows with labels, the sample."""
+INPUT = "input"
+"""The column of the sample that renders a row as one prompt, for harnesses of others."""
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
 MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
 """Configs of `VERIFIER_STEPS`."""
