@@ -1,4 +1,4 @@
-"""An adapter's scores where the Hub reads them: `.eval_results/*.yaml`, and the tasks they name.
+"""What the Hub and Inspect read: tasks (`eval.yaml`), and an adapter's scores (`.eval_results`).
 
 The Hub shows on a model's page what YAML files in its folder ``.eval_results`` say, a file for each
 way of measuring, and gathers the scores on the page of the dataset whose ``eval.yaml`` defines the
@@ -7,7 +7,9 @@ tasks, once Hugging Face has listed that as a benchmark (https://huggingface.co/
 still shown. It is the source of what is made here, when the namespace is known at last: one figure,
 two spellings. A task has one value, so each benchmark's sample is a task for each measure.
 
-``eval.yaml`` names no ``evaluation_framework``: the Hub has a list of these, and not ours on it.
+``eval.yaml`` is there whether or not an adapter is. By it ``inspect eval hf/NAMESPACE/NAME`` asks a
+model for the answers at once, a prompt a row (column ``input``); its tasks have the shape
+that Inspect demands (`inspect_ai._eval.task.hf.HFTask`). What SAFE's loop scored says so in notes.
 """
 
 import re
@@ -20,7 +22,7 @@ import yaml
 from releases.folder import Artifact, LocalFile, Release
 from releases.readme import metadata
 from safe_stepwise.records import identity
-from safe_stepwise.store.names import ADAPTER, DATASETS, README, VERIFIED
+from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VERIFIED
 
 SCORES, TASKS = ".eval_results", "eval.yaml"
 """What the Hub looks for in a model's and in a dataset's repo."""
@@ -28,30 +30,56 @@ HUB = "https://huggingface.co"
 _TITLE = "Verified multi-hop question answering (SAFE)"
 _ABOUT = (
     "Multi-hop questions of which every hop was checked against the gold passages, ten passages a "
-    "question. A task is one measure on one benchmark's sample, from 0 to 1: exact match and F1 as "
-    "the benchmark's official scorer has them, accuracy by a judge that is named with the score."
+    "question. A task is one measure on one benchmark's sample, from 0 to 1. Inspect asks for the "
+    "answer at once and scores it against `answer` alone; the scores of adapters are of the method "
+    "that their notes name, exact match and F1 as the benchmark's official scorer has them, with "
+    "all aliases, accuracy by the judge that is named with the score."
 )
+_SCORERS = {"exact_match": "exact", "f1": "f1", "accuracy": "model_graded_qa"}
+"""What Inspect calls our measures."""
+_ALWAYS = ("exact_match", "f1")
+"""Those that need no judge."""
 
 
 def listed(release: Release, namespace: str) -> Release:
-    """A release with those files, made of the card of its adapter, if that has scores."""
-    by_folder = {artifact.folder: artifact for artifact in release.artifacts}
-    adapter, dataset = by_folder.get(ADAPTER), f"{DATASETS}/{VERIFIED}"
-    if adapter is None or adapter.card is None or dataset not in by_folder:
+    """A release with those files, made of the cards of its benchmarks and of its adapter."""
+    cards = {
+        artifact.folder: artifact.card.read().decode("utf-8", "replace")
+        for artifact in release.artifacts
+        if artifact.card is not None
+    }
+    dataset = f"{DATASETS}/{VERIFIED}"
+    if dataset not in cards:
         return release
-    card, where = adapter.card.read().decode("utf-8", "replace"), f"{ADAPTER}/{README}"
-    results = loop_results(card, where)
+    results = loop_results(cards.get(ADAPTER, ""), f"{ADAPTER}/{README}")
     made = {
         ADAPTER: adapter_files(results, namespace, release.version),
-        dataset: dataset_files(results),
+        dataset: dataset_files(samples(cards[dataset], f"{dataset}/{README}"), results),
     }
 
     def more(artifact: Artifact) -> Artifact:
-        contents = made.get(artifact.folder, {}).items()
+        contents, where = made.get(artifact.folder, {}).items(), f"{artifact.folder}/{README}"
         added = [LocalFile(path, text, len(text), where) for path, text in contents]
         return replace(artifact, files=(*artifact.files, *added))
 
     return replace(release, artifacts=tuple(map(more, release.artifacts)))
+
+
+def samples(card: str, where: str) -> list[tuple[str, str]]:
+    """Config and split of each evaluation sample that the header of the benchmarks' card has.
+
+    Raises ``UserError`` for a header that can't be read; one of a strange shape has none.
+    """
+    configs = metadata(card, where).get("configs")
+    try:
+        return [
+            (config["config_name"], file["split"])
+            for config in configs or ()
+            if config["config_name"].endswith(EVAL)
+            for file in config["data_files"]
+        ]
+    except (KeyError, TypeError, AttributeError):
+        return []  # which the check of cards complains about
 
 
 def loop_results(card: str, where: str) -> list[Any]:
@@ -91,16 +119,28 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
     }
 
 
-def dataset_files(results: Sequence[Any]) -> dict[str, bytes]:
-    """The tasks that ``results`` are of, for the repo of the verified benchmarks."""
-    tasks = {
-        _task(one): {"id": _task(one), "config": one.dataset_config, "split": one.dataset_split}
-        for one in results
-    }
-    if not tasks:
+def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
+    """The tasks on samples (config, split), and those that ``results`` are of, for the benchmarks.
+
+    Nothing where there are neither.
+    """
+    asked = [(config, split, measure) for config, split in places for measure in _ALWAYS]
+    asked += [(one.dataset_config, one.dataset_split, one.metric_type) for one in results]
+    if not asked:
         return {}
-    about = {"name": _TITLE, "description": _ABOUT, "tasks": [*tasks.values()]}
-    return {TASKS: _dumped(about)}
+    tasks = [
+        {
+            "id": f"{config}_{measure}",
+            "config": config,
+            "split": split,
+            "field_spec": {"input": INPUT, "target": "answer"},
+            "solvers": [{"name": "generate"}],
+            "scorers": [{"name": _SCORERS[measure]}],
+        }
+        for config, split, measure in dict.fromkeys(asked)
+    ]
+    about = {"name": _TITLE, "description": _ABOUT, "evaluation_framework": "inspect-ai"}
+    return {TASKS: _dumped({**about, "tasks": tasks})}
 
 
 def _task(one: Any) -> str:

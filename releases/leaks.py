@@ -21,6 +21,7 @@ from safe_stepwise.store.names import (
     PATH_PROBE,
     PATHS,
     PATHS_SETS,
+    PREFERENCE,
     PROBED,
     PROMPT_COMPLETION,
     QUESTIONS,
@@ -158,7 +159,7 @@ def _row_ids(root: Path, split: str) -> set[str]:
     """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``, and so on."""
     return {
         row["id"]
-        for config in (STEPS, PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION)
+        for config in (STEPS, PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION, PREFERENCE, KTO)
         for file in parquet_files(root / _STEPS, config, split)
         for row in _rows(file, ("id",))
     }

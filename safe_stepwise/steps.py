@@ -15,6 +15,7 @@ marker and of the kind, a full stop after the kind.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 
 from safe_stepwise.records import Step, StepKind
 from safe_stepwise.taxonomy import STEP_KINDS
@@ -94,6 +95,18 @@ def final_answer(step: Step) -> str:
         raise StepError(f"step {step.number} is of kind {step.kind}: it holds no final answer")
     _check(step)
     return step.text[len(ANSWER_MARKER) :].strip()
+
+
+def successions(
+    previous: Sequence[str], current: str | None = None
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The steps that were taken, each with those before it; ``current`` last, if it was taken.
+
+    >>> [*successions(["a", "b"], "c")]
+    [((), 'a'), (('a',), 'b'), (('a', 'b'), 'c')]
+    """
+    taken = (*previous, *([] if current is None else [current]))
+    return ((taken[:number], step) for number, step in enumerate(taken))
 
 
 def _number(written: str) -> int:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from builders.paths.relation_rows import (
     Labelled,
     candidates_of,
     config_features,
-    dealt,
     judged,
     labelled,
     rows_of,
@@ -33,6 +33,7 @@ from builders.paths.weak import Templates, popularity
 from builders.verified.statistics import libraries
 from builders.work import publishing
 from builders.work.collecting import Collected
+from builders.work.dealing import dealt
 from builders.work.parquet import SplitFiles, SplitWriter
 from builders.work.shards import read_shard
 from safe_stepwise.methods.path_proposing import prompt_digest
@@ -183,7 +184,7 @@ class _Written:
                 found.setdefault((config, split), []).extend(rows)
         for place, rows in found.items():
             if place[0] == KTO:
-                found[place] = dealt(rows, self.plan.seed)
+                found[place] = dealt(rows, self.plan.seed, itemgetter("question_id"))
                 self.neighbours += _neighbours(found[place])
         return found
 

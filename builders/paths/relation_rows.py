@@ -161,36 +161,3 @@ class _Turns:
             "prompt": self._prompt,
             "completion": [{"role": "assistant", "content": completion_of(path)}],
         }
-
-
-def dealt(rows: Sequence[Row], seed: int) -> list[Row]:
-    """Rows in an order in which neighbours are of different questions, as far as that can be.
-
-    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of
-    each are spread evenly; of two that still meet the second changes places with the next other.
-    """
-    sizes: dict[str, int] = {}
-    place: dict[int, tuple[float, int]] = {}
-    for number, row in enumerate(rows):
-        sizes[row["question_id"]] = sizes.get(row["question_id"], 0) + 1
-        place[number] = (sizes[row["question_id"]] - 1, number)
-    order = sorted(
-        range(len(rows)),
-        key=lambda n: (
-            (place[n][0] + _share(seed, rows[n]["question_id"])) / sizes[rows[n]["question_id"]],
-            n,
-        ),
-    )
-    found = [rows[n] for n in order]
-    for at in range(1, len(found)):
-        before = found[at - 1]["question_id"]
-        if found[at]["question_id"] == before:
-            later = range(at + 1, len(found))
-            other = next((n for n in later if found[n]["question_id"] != before), at)
-            found[at], found[other] = found[other], found[at]
-    return found
-
-
-def _share(seed: int, question: str) -> float:
-    """A number of [0, 1) that depends on a question alone."""
-    return int(identity([seed, question])[:8], 16) / 2**32

@@ -11,7 +11,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-from builders.steps import configs, leakage
+from builders.steps import configs, leakage, preference
 from builders.steps.chunks import Maker, read_rows
 from builders.steps.collect import Found, StepsBuild, enough, make, refuse_lost
 from builders.steps.composition import Chosen, choose, rank
@@ -37,6 +37,7 @@ from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import generator
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import Question
 from safe_stepwise.store.code import code_digest
@@ -177,6 +178,8 @@ def _write(
         missing_evidence_prompt_sha256=prompt_digest(True, prompt_set=plan.prompt_set),
         libraries={**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
         code_sha256=code_digest(__name__, maker.__module__),
+        preference=preference.counts(rows[STEPS]),
+        generator_prompt_sha256=generator.prompt_digest(plan.prompt_set),
         missing_evidence_probe=probed_for_twins([*train, *held]),
         **counted(rows[STEPS]),
         **_found_counts(found),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.steps import leakage
+from builders.steps import leakage, preference
 from builders.steps.composition import rank
 from builders.steps.features import (
     CONFIGS,
@@ -16,15 +16,17 @@ from builders.steps.features import (
     prompt_completion_row,
     step_row,
 )
-from builders.steps.questions import question_key
 from builders.steps.rows import StepRow
+from builders.work.dealing import dealt
 from builders.work.parquet import SplitFiles, SplitWriter
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.store.names import (
     ASKED_OF,
+    KTO,
     MISSING,
     MISSING_PROMPT_COMPLETION,
     MISSING_TWINS,
+    PREFERENCE,
     PROMPT_COMPLETION,
     SEEN,
     STEPS,
@@ -54,9 +56,7 @@ def sizes(parts: Mapping[str, Sequence[StepRow]]) -> dict[str, int]:
     return {split: len(part) for split, part in parts.items()}
 
 
-def key_of(row: StepRow) -> str:
-    """The key of a row's question."""
-    return question_key(row.question.benchmark, row.question.id)
+key_of = preference.question_of
 
 
 def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
@@ -99,11 +99,13 @@ def files(
 ) -> dict[str, dict[str, SplitFiles]]:
     """Write the files of every config, and return what they are, by config and split."""
     written: dict[str, dict[str, SplitFiles]] = {}
+    right = preference.right_steps(row for part in rows[STEPS].values() for row in part)
     for config in CONFIGS:
-        columns, form = config_features(config), _form(config, new, prompt_set)
+        columns, form = config_features(config), _form(config, new, right, prompt_set)
         written[config] = {}
         for split in SPLITS:
-            part = _rows_of(config, {name: parts[split] for name, parts in rows.items()}, seed)
+            of = {name: parts[split] for name, parts in rows.items()}
+            part = _rows_of(config, of, right, seed)
             writer = SplitWriter(folder / config, split, columns)
             # A row group at a time, as prompts repeat a question's passages in each row.
             for start in range(0, len(part), 1_000):
@@ -113,8 +115,14 @@ def files(
     return written
 
 
-def _rows_of(config: str, of: Mapping[str, Sequence[StepRow]], seed: int) -> Sequence[StepRow]:
+def _rows_of(
+    config: str, of: Mapping[str, Sequence[StepRow]], right: preference.Right, seed: int
+) -> Sequence[StepRow]:
     """A split's rows of a config; where it has those of others, in the order of one draw."""
+    if config == PREFERENCE:
+        return preference.rejected(of[STEPS], right)
+    if config == KTO:
+        return dealt(of[STEPS], seed, preference.question_of)
     if config == MISSING_PROMPT_COMPLETION:
         # A draw of its own: rows of `STEPS` are those that came first by the seed and their ids.
         drawn = chain.from_iterable(of.values())
@@ -123,9 +131,13 @@ def _rows_of(config: str, of: Mapping[str, Sequence[StepRow]], seed: int) -> Seq
 
 
 def _form(
-    config: str, new: frozenset[str], prompt_set: PromptSet
+    config: str, new: frozenset[str], right: preference.Right, prompt_set: PromptSet
 ) -> Callable[[StepRow], dict[str, Any]]:
     """How a config has its rows; ``new`` are ids of rows with unseen wordings."""
+    if config == PREFERENCE:
+        return lambda row: preference.preference_row(row, right, prompt_set)
+    if config == KTO:
+        return lambda row: preference.kto_row(row, prompt_set)
     incomplete = config in TWELVE_LABELS
     if config in (PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION):
         return lambda row: prompt_completion_row(row, incomplete, prompt_set)

@@ -12,10 +12,12 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.names import (
     CONTEXTS,
     IDEAL,
+    KTO,
     MISSING,
     MISSING_PROMPT_COMPLETION,
     MISSING_TWINS,
     ORIGINS,
+    PREFERENCE,
     PROMPT_COMPLETION,
     REFINED,
     SEEN,
@@ -25,7 +27,10 @@ from safe_stepwise.store.names import (
 )
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
 
-CONFIGS = (STEPS, PROMPT_COMPLETION, MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION)
+CONFIGS = (
+    *(STEPS, PROMPT_COMPLETION, PREFERENCE, KTO),
+    *(MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION),
+)
 TWELVE_LABELS = (MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION)
 """Configs of the incomplete-evidence setting."""
 
@@ -35,14 +40,18 @@ Row = dict[str, Any]
 def config_features(config: str) -> Any:
     """The `datasets.Features` of a config; of `TWELVE_LABELS` with the twelfth label.
 
-    ``prompt_completion`` is TRL's conversational form, and the row's id.
+    All but those with a row a step are in TRL's conversational forms, with the row's id.
     """
     from datasets import Features, List, Value
 
-    if config not in (PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION):
+    if config in (STEPS, MISSING, MISSING_TWINS):
         return step_features(config in TWELVE_LABELS)
     turns = List({"role": Value("string"), "content": Value("string")})
-    return Features({"id": Value("string"), "prompt": turns, "completion": turns})
+    asked = {"id": Value("string"), "prompt": turns}
+    if config == PREFERENCE:
+        return Features({**asked, "chosen": turns, "rejected": turns})
+    label = {"label": Value("bool")} if config == KTO else {}
+    return Features({**asked, "completion": turns, **label})
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:

@@ -92,6 +92,8 @@ class StepStatistics:
     """Likewise."""
     missing_evidence_probe: Probe
     """What tells the rows of the two without passages."""
+    preference: Counts
+    """By split, the rows of `preference` and `kto` (see `preference.counts`)."""
     trajectories: Counts
     refused: Counts
     kept_out: Counts
@@ -109,6 +111,8 @@ class StepStatistics:
     prompts: Mapping[str, str]
     """What of `methods.prompt_sets.PromptSet` is not the paper's."""
     prompt_sha256: str
+    generator_prompt_sha256: str
+    """Of the prompts of `preference` and `kto`."""
     missing_evidence_prompt_sha256: str
     """Of the prompts with twelve labels."""
     libraries: Mapping[str, str]

@@ -19,7 +19,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified import features, left_out
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
-from builders.verified.evaluation_sample import EvaluationSample
+from builders.verified.evaluation_sample import EvaluationSample, rendered
 from builders.verified.statistics import (
     TRUTH,
     InputSource,
@@ -41,6 +41,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
     EVAL,
+    INPUT,
     LABELED,
     NOISE_LABELS,
     README,
@@ -159,8 +160,9 @@ def _write(
         if plan.split == VALIDATION:
             sample.offer(verified)
     if plan.split == VALIDATION:
-        schema = features.question_features().arrow_schema
-        writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(sample.rows(), schema=schema))
+        schema = features.evaluation_features().arrow_schema
+        rows = [{**row, INPUT: rendered(row)} for row in sample.rows()]
+        writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(rows, schema=schema))
     files: _Files = {dataset: {} for dataset in DATASETS}
     for (dataset, config), writer in writers.items():
         files[dataset][config] = writer.close()
@@ -191,7 +193,7 @@ def _features(dataset: str, config: str) -> Any:
         return features.noise_label_features()
     if config.endswith(LABELED):
         return features.labeled_features()
-    return features.question_features()
+    return features.evaluation_features() if config.endswith(EVAL) else features.question_features()
 
 
 def _statistics(

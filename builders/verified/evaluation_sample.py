@@ -2,10 +2,14 @@
 
 import hashlib
 import heapq
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from safe_stepwise import prompts
+from safe_stepwise.store.codec import passage_of
 
 PASSAGES = 10
 """Passages of every sampled question, unless said otherwise (SAFE v1's evaluation setting)."""
@@ -69,6 +73,12 @@ def with_passages(row: dict[str, Any], seed: int, most: int = PASSAGES) -> dict[
             {**hop, "passage": renumbered.get(hop["passage"])} for hop in row["decomposition"]
         ],
     }
+
+
+def rendered(row: Mapping[str, Any]) -> str:
+    """A row as one prompt that asks for the answer alone: passages, then the question."""
+    pages = [passage_of(page) for page in row["passages"]]
+    return prompts.load("direct/input").ask(passages=pages, question=row["question"])
 
 
 def _rank(seed: int, id_: str, purpose: str) -> int:

@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.names import TRAIN, VALIDATION
+from safe_stepwise.store.names import INPUT, TRAIN, VALIDATION
 
 SPLITS = (TRAIN, VALIDATION)
 """Those with gold annotations."""
@@ -29,6 +29,13 @@ def question_features() -> Any:
             "decomposition": List({"question": text, "answer": text, "passage": number}),
         }
     )
+
+
+def evaluation_features() -> Any:
+    """Row columns, then ``input``: question and passages as one prompt (config ``B_eval``)."""
+    from datasets import Features, Value
+
+    return Features({**question_features(), INPUT: Value("string")})
 
 
 def label_features() -> Any:

@@ -26,9 +26,12 @@ for each adapter that it trains, with `ADAPTER` and `REPORT`."""
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
 """What configs of `VERIFIED` append to a benchmark's name: all rows with labels, the sample."""
+INPUT = "input"
+"""The column of the sample that renders a row as one prompt, for harnesses of others."""
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
 MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
-"""Configs of `VERIFIER_STEPS`."""
+PREFERENCE, KTO = "preference", "kto"
+"""Configs of `VERIFIER_STEPS`; the last is one of `paths_set`, too."""
 ASKED_OF = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
 """Those with a row a step, without and with incomplete evidence."""
 RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
@@ -50,9 +53,9 @@ CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)
 PATH_LABELS = ("invalid", "valid")
 PROBED = "path_probe"
 """The config of `PATH_PROBE` with a row a path; the other is `PROMPT_COMPLETION`."""
-PATHS, KTO, BY_TEMPLATE = "paths", "kto", "_by_template"
-"""Configs of `paths_set`, beside `PROMPT_COMPLETION`, and what one appends that is split so that no
-template of a question is on both sides."""
+PATHS, BY_TEMPLATE = "paths", "_by_template"
+"""A config of `paths_set`, beside `PROMPT_COMPLETION` and `KTO`, and what one appends that is split
+so that no template of a question is on both sides."""
 PATHS_RECORD = f"statistics/{PATHS}.json"
 PATHS_SETS = f"dp-*-{PATHS}"
 """Every `paths_set`, as a pattern of names."""

@@ -123,6 +123,36 @@ def test_it_trains_without_a_mapping_function(
     assert all(math.isfinite(loss) and loss > 0 for loss in losses)
 
 
+@pytest.mark.parametrize("form", ["preference", "kto"])
+def test_preferences_train_without_a_mapping_function(
+    form: str, steps: Path, base: Path, tmp_path: Path
+) -> None:
+    import trl
+
+    config, trainer_of = {
+        "preference": (trl.DPOConfig, trl.DPOTrainer),
+        "kto": (trl.KTOConfig, trl.KTOTrainer),
+    }[form]
+    rows = load_dataset(str(steps), form, cache_dir=str(steps.parent / "cache"))["train"]
+    arguments = config(
+        output_dir=str(tmp_path),
+        max_length=MAX_LENGTH,
+        max_steps=1,
+        per_device_train_batch_size=2,
+        logging_steps=1,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+        bf16=False,
+    )
+    trainer = trainer_of(str(base), args=arguments, train_dataset=rows)
+    assert len(trainer.train_dataset) == len(rows) > 1
+    trainer.train()
+    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert math.isfinite(loss)
+    assert loss > 0
+
+
 def test_the_authors_values_reach_the_trainer(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     recipes = Path(__file__).parents[2] / "trainers" / "recipes"

@@ -19,6 +19,16 @@ from tests.releases.conftest import CARD, lock, write
 VERIFIED = "datasets/safe-verified-multihop"
 
 
+SAMPLED = CARD.format(
+    """configs:
+- config_name: musique
+  data_files: [{split: train, path: "data/musique/train-*.parquet"}]
+- config_name: musique_eval
+  data_files: [{split: test, path: "data/musique_eval/test-*.parquet"}]
+"""
+)
+
+
 @pytest.fixture
 def scored(small: Path) -> Path:
     """The small release with verified benchmarks, and an adapter that the loop was run with."""
@@ -27,7 +37,7 @@ def scored(small: Path) -> Path:
         one["players"]["generator"] = "openai:google/gemma-3-12b-it"
     loops = {"report": evaluated(), "blocks/generators/report": other}
     write(small / "adapter" / "README.md", readme(loops))
-    write(small / VERIFIED / "README.md", CARD.format(""))
+    write(small / VERIFIED / "README.md", SAMPLED)
     lock(small)
     return small
 
@@ -52,7 +62,7 @@ def test_each_way_of_measuring_is_a_file_whose_tasks_the_dataset_defines(scored:
     assert len(found) == 2  # two generators: a variant has a file of its own
     assert all(name.endswith(".yaml") for name in found)
     tasks = yaml.safe_load(files(release, VERIFIED)["eval.yaml"])
-    assert "evaluation_framework" not in tasks  # a list of the Hub's, which has none of ours
+    assert tasks["evaluation_framework"] == "inspect-ai"
     defined = {task["id"]: (task["config"], task["split"]) for task in tasks["tasks"]}
     assert defined["musique_eval_f1"] == ("musique_eval", "test")
     for one in found.values():
@@ -84,16 +94,31 @@ def test_they_can_be_left_out_and_are_where_there_is_nothing_to_tell(scored: Pat
     assert "eval.yaml" not in files(release, VERIFIED)
     assert not entries(files(release, "adapter"))
     write(scored / "adapter" / "README.md", readme({}))
+    write(scored / VERIFIED / "README.md", CARD.format(""))
     release = released(scored)
     assert "eval.yaml" not in files(release, VERIFIED)
     assert not entries(files(release, "adapter"))
-    assert dataset_files([]) == {}
+    assert dataset_files([], []) == {}
+
+
+def test_the_samples_are_tasks_for_inspect_whether_or_not_there_are_scores(scored: Path) -> None:
+    write(scored / "adapter" / "README.md", readme({}))
+    found = yaml.safe_load(files(released(scored), VERIFIED)["eval.yaml"])["tasks"]
+    scorers = {"musique_eval_exact_match": "exact", "musique_eval_f1": "f1"}
+    assert {task["id"]: task["scorers"][0]["name"] for task in found} == scorers
+    for task in found:
+        # What Inspect takes: it refuses further keys.
+        keys = {"id", "config", "split", "field_spec", "solvers", "scorers"}
+        assert set(task) == keys
+        assert (task["config"], task["split"]) == ("musique_eval", "test")
+        assert task["field_spec"] == {"input": "input", "target": "answer"}
 
 
 def test_what_is_made_on_the_way_counts_as_the_card_it_is_made_of(scored: Path) -> None:
     read: list[str] = []
     check_release(released(scored), None, read.append)
-    assert read.count("adapter/README.md") == 1 + 2 + 1  # itself, two files of scores, the tasks
+    assert read.count("adapter/README.md") == 1 + 2  # itself, two files of scores
+    assert read.count(f"{VERIFIED}/README.md") == 1 + 1  # itself, the tasks
     write(scored / "adapter" / "README.md", readme({"report": evaluated()}))
     with pytest.raises(UserError, match=r"adapter/README\.md: differs"):
         check_release(released(scored), None, read.append)

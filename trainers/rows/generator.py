@@ -24,7 +24,7 @@ from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.records import EVIDENCE_FIRST, Feedback, Passage, Step, identity
-from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.steps import StepError, parse_step, successions
 from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import GeneratorFilters
@@ -100,11 +100,9 @@ def _by_question(found: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...
     for row in found:
         pages = tuple(Passage(page["title"], (page["text"],)) for page in row["passages"])
         one = asked.setdefault(_key(row), _Asked(row["question"], pages))
-        previous = tuple(row["previous_steps"])
-        for n, step in enumerate(previous):
-            one.right[previous[:n]] = step
-        if row["error_type"] == CORRECT:
-            one.right[previous] = row["current_step"]
+        previous, is_right = tuple(row["previous_steps"]), row["error_type"] == CORRECT
+        one.right.update(successions(previous, row["current_step"] if is_right else None))
+        if is_right:
             said = _feedback(row, one, prompt_set)
             one.advice[(*previous, row["current_step"])] = said
     return asked

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from operator import itemgetter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, negatives
 from builders.paths.negatives import WRONG_RELATION as WRONG
-from builders.paths.relation_rows import dealt
 from builders.paths.relation_splits import held_out
 from builders.paths.weak import Explored, explore
+from builders.work.dealing import dealt
 from safe_stepwise.graphs.relation_paths import execute
 from safe_stepwise.graphs.store import MemoryGraph
 from tests.makers import films
@@ -70,7 +71,7 @@ def test_neighbours_are_of_different_questions_where_that_can_be(
     sizes: list[int], seed: int
 ) -> None:
     rows = [{"question_id": f"q{q}", "n": n} for q, size in enumerate(sizes) for n in range(size)]
-    found = dealt(rows, seed)
+    found = dealt(rows, seed, itemgetter("question_id"))
     assert sorted(map(repr, found)) == sorted(map(repr, rows))
     met = sum(a["question_id"] == b["question_id"] for a, b in pairwise(found))
     if max(sizes) <= sum(sizes) / 3:

@@ -26,6 +26,7 @@ from builders.work import parquet
 from cards import cards
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.prompts import quoted
 from safe_stepwise.records import Question
 from safe_stepwise.store import codec, locks
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
@@ -95,7 +96,8 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     labeled = load(plan, VERIFIED, "synthetic_labeled")["validation"]
     sample = load(plan, VERIFIED, "synthetic_eval")["test"]
     labels = load(plan, NOISE_LABELS, "synthetic")["validation"]
-    assert rows.features == sample.features == features.question_features()
+    assert rows.features == features.question_features()
+    assert sample.features == features.evaluation_features()
     assert labeled.features == features.labeled_features()
     assert labels.features == features.noise_label_features()
 
@@ -226,6 +228,9 @@ def test_the_sample_has_ten_shuffled_passages(plan: Build) -> None:
             if new["passage"] is not None:
                 before = original["passages"][old["passage"] - 1]
                 assert row["passages"][new["passage"] - 1] == before
+        told = [row["input"].index(f"({quoted(p['title'])}): ") for p in row["passages"]]
+        assert told == sorted(told)
+        assert told[-1] < row["input"].index(quoted(row["question"]))
     assert moved == 8
 
 

@@ -50,6 +50,7 @@ def test_columns_are_the_contract() -> None:
     row = "id question answer aliases kind hops passages supporting_facts evidence decomposition"
     label = "unverifiable noise_type confidence explanation reasoning_path knowledge_graph teacher"
     assert list(features.question_features()) == row.split()
+    assert list(features.evaluation_features()) == [*row.split(), "input"]
     assert list(features.labeled_features()) == [*row.split(), *label.split()]
     assert list(features.noise_label_features()) == ["id", "question_sha256", *label.split()]
     assert features.label_features()["noise_type"].names == list(NOISE_TYPES)

@@ -1,0 +1,102 @@
+"""A task a verified question: the model answers in steps, the checker pays for what it can prove.
+
+Its rows are those of `safe-verified-multihop`, config ``B_labeled``, that are verified and give a
+plan. What the checker goes by (answer, reasoning path, graph) travels in the task's data, as
+verifiers wants it; the prompt shows passages and question alone.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import verifiers.v1 as vf
+
+from safe_stepwise import prompts
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.rewards import COLUMNS, checker_of, judge_trajectory
+from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.steps import ANSWER_MARKER, format_step
+
+SOUND = NOISE_TYPES.index("none")
+
+
+class SafeMultihopData(vf.TaskData):
+    """One question with what the checker goes by."""
+
+    benchmark: str
+    row: dict[str, Any]
+
+
+class SafeMultihopTask(vf.Task[SafeMultihopData]):
+    """The checker's reward, and what it says of a reply."""
+
+    @vf.reward(weight=1.0)
+    async def trajectory(self, trace: vf.Trace) -> float:
+        return judge_trajectory(self._checker, trace.last_reply).reward
+
+    @vf.metric
+    async def abstained(self, trace: vf.Trace) -> float:
+        labels = judge_trajectory(self._checker, trace.last_reply).labels
+        return labels.count(None) / len(labels) if labels else 0.0
+
+    @vf.metric
+    async def exact_match(self, trace: vf.Trace) -> float:
+        answers = [self.data.row["answer"], *self.data.row["aliases"]]
+        said = trace.last_reply.rpartition(ANSWER_MARKER)[2].rpartition("(")[0].strip()
+        return float(exact_match(said, answers, self.data.benchmark))
+
+    async def validate(self, runtime: vf.Runtime) -> bool | None:
+        """Whether the ideal trajectory of the question is worth 1."""
+        ideal = "\n".join(map(format_step, write_trajectory(self._checker, 0)))
+        return judge_trajectory(self._checker, ideal).reward == 1
+
+    @property
+    def _checker(self) -> Checker:
+        checker = checker_of(self.data.row)
+        assert checker is not None  # `load` leaves out what has none
+        return checker
+
+
+class SafeMultihopConfig(vf.TasksetConfig):
+    """Which questions."""
+
+    source: str = "NAMESPACE/safe-verified-multihop"
+    """A folder of `build_verified`, or a dataset on the Hub."""
+    revision: str | None = None
+    """Its tag or commit there."""
+    benchmark: str = "musique"
+    """One of those in it."""
+    split: str = "train"
+    """``train`` or ``validation``."""
+
+
+class SafeMultihopTaskset(vf.Taskset[SafeMultihopTask, SafeMultihopConfig]):
+    """The verified questions of a benchmark's split, in their order."""
+
+    def load(self) -> Iterator[SafeMultihopTask]:
+        from datasets import load_dataset
+
+        config = self.config
+        rows = load_dataset(
+            config.source,
+            f"{config.benchmark}_labeled",
+            split=config.split,
+            revision=config.revision,
+        )
+        for row in rows:
+            known = {name: row[name] for name in COLUMNS}
+            checker = checker_of(known) if row["noise_type"] == SOUND else None
+            if checker is not None:
+                yield SafeMultihopTask(self._data(known, checker), config.task)
+
+    def _data(self, row: dict[str, Any], checker: Checker) -> SafeMultihopData:
+        asked = checker.question
+        told = prompts.load("rewards/trajectory")
+        return SafeMultihopData(
+            id=asked.id,
+            system_prompt=told.system,
+            prompt=told.ask(question=asked.question, passages=asked.passages),
+            benchmark=self.config.benchmark,
+            row=row,
+        )
