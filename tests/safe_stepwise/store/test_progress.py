@@ -112,15 +112,9 @@ def test_failed_and_owed_are_never_cut(
     title: str, numbers: list[int], rest: str, total: int | None, width: int
 ) -> None:
     done, cached, failed, owed, n, elapsed = numbers
-    told = progress.counts(done, cached, owed, failed=failed)
-    line = progress._Bar.format_meter(
-        n=n,
-        total=total,
-        elapsed=elapsed,
-        ncols=width,
-        prefix=f"{title}: ",
-        postfix=f"{told}; {rest}",
-    )
+    counts = progress.counts(done, cached, owed, failed=failed)
+    told = {"prefix": f"{title}: ", "postfix": f"{counts}; {rest}", "ncols": width}
+    line = progress._Bar.format_meter(n=n, total=total, elapsed=elapsed, **told)
     assert len(line) <= width
     assert re.search(rf"failed {failed}\b", line)
     assert re.search(rf"owed {owed}\b", line)
