@@ -80,7 +80,7 @@ def fitted(title: str, number: float, total: float | None, standing: str, width:
     whose, (first, _, rest) = title.rstrip(": "), standing.partition("; ")
     head = f"{whose}: {moved}" if whose else moved
     if len(line := f"{head}, {first}") <= width:
-        return _cut(f"{line}; {rest}" if rest else line, width)
+        return _cut(f"{line}; {rest}", width) if rest and len(line) < width else line
     told = " ".join(f"{name} {count}" for name, count in _NEVER_CUT.findall(first))
     tail = f": {moved}, {told}" if told else f": {moved}, {first}"
     return _cut(f"{_cut(whose, max(1, width - len(tail)))}{tail}", width)

@@ -15,6 +15,7 @@ from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of
 from safe_stepwise.commands.serving.scenes import Known, request_of
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
+from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import prompt_tokens, tokens_of
 from safe_stepwise.engines.openai import STAND_IN
 from safe_stepwise.errors import UserError
@@ -72,10 +73,12 @@ class StandIn:
         if not self._is_script:
             scene = self._known.scene(asked.role, asked.messages[-1].content)
             asked = replace(asked, scene=scene)
-        (said,) = await self._engine.generate([asked])
-        if isinstance(said, EngineError):
-            wait = None if said.retry_after is None else max(1, round(said.retry_after))
-            raise Refused(503 if said.transient else 400, str(said), wait)
+        try:
+            # One client a request: it gives up after many that failed, which is not ours to do.
+            said = await Client(self._engine, tries=1).ask(asked)
+        except EngineError as error:
+            wait = None if error.retry_after is None else max(1, round(error.retry_after))
+            raise Refused(503 if error.transient else 400, str(error), wait) from None
         usage = said.usage
         if usage == NO_USAGE:
             usage = Usage(len(prompt_tokens(asked)), 0, len(tokens_of(said.text)))
