@@ -16,19 +16,16 @@ from typing import Any, Literal, TypeVar, get_args
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import retries_of
-from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.methods.running import LoopStatistics, statistics
+from safe_stepwise.methods.written import NO_LINE as NO_LINE
+from safe_stepwise.methods.written import trajectory_of as trajectory_of
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import (
-    Attempt,
-    Feedback,
     Hop,
     Passage,
     Question,
-    Step,
     Trajectory,
     Triple,
-    Usage,
     as_object,
     canonical_json,
 )
@@ -42,8 +39,6 @@ GIVE = "give the --output of python -m scripts.evaluate_stepwise (or evaluate_de
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So
 are those of the judge (`JUDGED`)."""
-NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
-"""What a line raises that holds something else than it should."""
 _ANNOTATED = ("evidence", "decomposition", "kind")
 """Of a question, what is left out where there is none."""
 T = TypeVar("T")
@@ -187,22 +182,6 @@ def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in conditions.items() if name in (DROP_GOLD, PASSAGES)}
 
 
-def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
-    """A trajectory from its JSON object; one of `NO_LINE` for an object that is none."""
-    attempts, asked = content["attempts"], content["stop_reason"] == OUT_OF_STEPS
-    found = Trajectory(
-        **{
-            **content,
-            "steps": tuple(Step(**step) for step in content["steps"]),
-            "attempts": tuple(
-                _attempt(attempt, is_last_call=asked and n == len(attempts))
-                for n, attempt in enumerate(attempts, 1)
-            ),
-        }
-    )
-    return shaped(found, Trajectory, "the trajectory")
-
-
 def read_outcomes(folder: Path) -> Iterator[Outcome]:
     """The outcomes in a run's folder, in their order.
 
@@ -265,20 +244,3 @@ def _of_today(content: dict[str, Any]) -> dict[str, Any]:
     options = {name: content.pop(name) for name in ("max_steps", "max_retries")}
     players = {role: named[role] for role in roles}
     return {**content, "players": players, "options": options}
-
-
-def _attempt(content: Mapping[str, Any], *, is_last_call: bool) -> Attempt:
-    said, known = content["feedback"], dict(content)
-    if "usage" not in known:  # of before: two fixed roles
-        verified = said is not None and said["error_type"] != MALFORMED
-        usage = {GENERATOR: known.pop("generator_usage"), VERIFIER: known.pop("verifier_usage")}
-        known["usage"] = usage if verified else {GENERATOR: usage[GENERATOR]}
-        known["state"] = FINAL_ANSWER if is_last_call else ""
-    return Attempt(
-        **{
-            **known,
-            "feedback": None if said is None else Feedback(**said),
-            "usage": {role: Usage(**used) for role, used in known["usage"].items()},
-            "retrieved": tuple(map(passage_of, content["retrieved"])),
-        }
-    )

@@ -2,19 +2,16 @@
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
+from safe_stepwise.commands.ending import run as run
+from safe_stepwise.commands.ending import warn as warn
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.secrets import credentials, keyless
-from safe_stepwise.store.terminal import guard_output, printable
-from safe_stepwise.store.waiting import leave
 
 HELP = Path(__file__).with_name("help")
 """What stands below a command's options: ``NAME.txt``."""
@@ -36,35 +33,6 @@ def command(name: str, description: str) -> Parser:
         epilog=(HELP / f"{name}.txt").read_text(encoding="utf-8"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-
-def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
-    """Run a command and exit: 0 done, 2 a user's mistake (one line), 1 a fault of ours.
-
-    Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
-    """
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
-    guard_output()
-    try:
-        main(sys.argv[1:])
-    except UserError as error:
-        sys.stdout.flush()  # in a file both go to, what was said before stands before
-        print("error:", _told(str(error)), file=sys.stderr)
-        leave(2)
-    except KeyboardInterrupt:
-        print("interrupted; the same command resumes", file=sys.stderr)
-        leave(130)
-    leave(0)
-
-
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop.
-
-    Once: `timeout` and schedulers send it twice, which would break into the end that it brings.
-    """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    handler = signal.getsignal(signal.SIGINT)
-    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def add_model_options(
@@ -171,16 +139,6 @@ FILE: Mapping[str, Any] = {"type": Path, "metavar": "FILE"}
 FOLDER: Mapping[str, Any] = {"type": Path, "metavar": "DIR"}
 NAMES: Mapping[str, Any] = {"action": "append", "default": []}
 SEED: Mapping[str, Any] = {"type": int, "default": 0, "metavar": "N"}
-
-
-def warn(message: str) -> None:
-    """Say on the error stream what stops nothing."""
-    print("note:", _told(message), file=sys.stderr)
-
-
-def _told(message: str) -> str:
-    """One line, in which no library has put a key of ours."""
-    return printable(keyless(message, credentials().values()))
 
 
 def cores() -> int:

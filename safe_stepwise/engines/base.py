@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.place import install
 
 FinishReason = Literal["stop", "length"]
 Effort = Literal["low", "medium", "high"]
@@ -157,7 +158,7 @@ class Engine(Protocol):
 def need(engine: str, library: str, extra: str, *modules: str) -> None:
     """Raise ``UserError`` if the modules that an engine stands on are not installed."""
     if any(find_spec(module) is None for module in modules):
-        raise UserError(f"the {engine} engine needs {library}: pip install -e '.[{extra}]'")
+        raise UserError(f"the {engine} engine needs {library}: {install(extra)}")
 
 
 def request_key(engine: Engine, request: Request) -> str:

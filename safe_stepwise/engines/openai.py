@@ -28,13 +28,17 @@ from urllib.parse import urlsplit
 from safe_stepwise.engines import wire
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
 from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.place import start_server
 from safe_stepwise.store.secrets import redacted
 
 if TYPE_CHECKING:
     import openai
 
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
+STAND_IN = "simulated"
+"""What all models of `safe-stepwise stand-in` are called, or begin with and a hyphen."""
 TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
 """What servers with a template for ``chat_template_kwargs`` write in ``owned_by``."""
 CHOICE_OWNERS = ("vllm",)
@@ -63,8 +67,6 @@ class OpenAIEngine:
     to answer, as an estimate needs no more than its name.
     """
 
-    simulated = False
-
     def __init__(
         self,
         model: str,
@@ -75,7 +77,9 @@ class OpenAIEngine:
     ) -> None:
         self.model = model
         thinks = template is False
-        self.name = f"openai:{model}" + ("?template=off" if thinks else "")
+        self.simulated = model == STAND_IN or model.startswith(f"{STAND_IN}-")
+        marked = SIMULATED if self.simulated else ""
+        self.name = f"openai:{model}" + ("?template=off" if thinks else "") + marked
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
         self._template = template if self.base_url else bool(template)
         self._choices = None if self.base_url else False
@@ -150,7 +154,7 @@ class OpenAIEngine:
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
             if urlsplit(self.base_url or _HOME).hostname in _HERE:
-                mend = f"start one with `scripts/serve.sh {self.model}`, or correct the address"
+                mend = f"{start_server(self.model)}, or correct the address"
             reason = wire.fault(error)
             raise UserError(f"{where}: no server answers there ({reason}); {mend}") from None
         except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass

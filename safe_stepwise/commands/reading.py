@@ -1,0 +1,133 @@
+"""What the commands read: passages of one question, and rows of many, from a user's own files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.metric.input import plain_passage
+from safe_stepwise.records import Passage, Question, identity
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.parsing import MOST_JSON, parse_json, read_bounded
+
+EXAMPLES = Path(__file__).with_name("examples.yaml")
+_ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wikimultihopqa"}
+"""What a row has, and whose rows have it; all others are read as HotpotQA's."""
+_LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
+_WRONG = (ValueError, TypeError, KeyError, AttributeError)
+
+
+def examples() -> list[dict[str, Any]]:
+    """Rows of questions of our own making, with their annotations, to try things out."""
+    rows: list[dict[str, Any]] = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
+    return rows
+
+
+def lines_of(file: Path) -> Iterator[tuple[str, Any]]:
+    """The values of a JSONL file, or the members of a JSON list, each with its place.
+
+    Raises ``UserError`` for a file, or a line, that can't be read.
+    """
+    try:
+        text = read_bounded(file, MOST_JSON).decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
+    if file.suffix == ".json":
+        try:
+            whole = parse_json(text)
+        except ValueError as error:
+            raise UserError(f"{file}: is no JSON ({error})") from None
+        parts = whole if isinstance(whole, list) else [whole]
+        yield from ((f"{file}, number {n}", part) for n, part in enumerate(parts, 1))
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                value = parse_json(line)
+            except ValueError as error:
+                raise UserError(f"{file}, line {number}: is no JSON ({error})") from None
+            yield f"{file}, line {number}", value
+
+
+def rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of such a file, each with its place; ``UserError`` for anything else."""
+    found = False
+    for where, row in lines_of(file):
+        if not isinstance(row, dict):
+            raise UserError(f"{where}: is no JSON object")
+        found = True
+        yield where, row
+    if not found:
+        raise UserError(f"{file}: has no rows")
+
+
+def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None) -> Question:
+    """The question of a row, of which only ``question`` and ``passages`` are needed.
+
+    Annotations (``supporting_facts``, ``evidence``, ``decomposition``) are read as they stand in
+    the published configs. Raises ``UserError`` for a row that is none, with its place.
+    """
+    if not isinstance(row.get("question"), str) or not isinstance(row.get("passages"), list):
+        raise UserError(f"{where}: lacks a question or passages")
+    pages = [
+        {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}
+        | plain_passage(page, f"{where}, passage {n}")
+        for n, page in enumerate(row["passages"], 1)
+    ]
+    whose = next((b for name, b in _ANNOTATIONS.items() if row.get(name)), "hotpotqa")
+    told = {"id": identity(row["question"]), "answer": "", "kind": "", "hops": 0, "split": ""}
+    lists = {name: row.get(name) or [] for name in _LISTS}
+    known = {**told, "benchmark": whose, **row, **lists, "passages": pages}
+    if benchmark:
+        known["benchmark"] = benchmark
+    try:
+        return question_of({field.name: known[field.name] for field in fields(Question)})
+    except _WRONG as error:
+        raise UserError(f"{where}: its columns can't be read ({error})") from None
+
+
+def question_from(file: Path, question: str | None) -> Question:
+    """The question with the passages of a file: JSON, JSONL, or text with blank lines between.
+
+    A file of rows gives the passages, and the annotations, of its row with that question, or of
+    its only one. Raises ``UserError`` for a file without any.
+    """
+    if file.suffix not in (".json", ".jsonl"):
+        return _asked(question, _paragraphs(file))
+    found = list(lines_of(file))
+    if not found:
+        raise UserError(f"{file}: has no passages")
+    if all(isinstance(value, Mapping) and "passages" in value for _, value in found):
+        rows = [row for row in found if question in (None, row[1].get("question"))]
+        if not rows or (question is None and len(rows) > 1):
+            raise UserError(f"{file}: has {len(found)} rows; give --question as one of them has it")
+        return question_in(*rows[0])
+    pages = [plain_passage(value, where) for where, value in found]
+    return _asked(question, [Passage(page["title"], tuple(page["sentences"])) for page in pages])
+
+
+def _asked(question: str | None, pages: list[Passage]) -> Question:
+    if question is None:
+        raise UserError("give --question, too: the passages alone ask nothing")
+    name = identity([question, [[page.title, page.text] for page in pages]])
+    return Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
+
+
+def _paragraphs(file: Path) -> list[Passage]:
+    try:
+        text = read_bounded(file, MOST_JSON).decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None
+    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.replace("\r", ""))]
+    pages = [Passage("", (part,)) for part in parts if part]
+    if not pages:
+        raise UserError(f"{file}: has no passages")
+    return pages

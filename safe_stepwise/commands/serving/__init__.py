@@ -1,0 +1,1 @@
+"""Servers of the OpenAI protocol: one that stands in for a model, one that answers by the loop."""

@@ -1,0 +1,134 @@
+"""What both servers share: limits of a request, errors in the protocol's form, a log without keys.
+
+The library is aiohttp, which is here already (`datasets` reads remote files by it, and so is the
+client of `openai:` engines): it parses HTTP, holds bodies to their limit and streams.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from safe_stepwise.commands.ending import told
+from safe_stepwise.commands.serving.chat import Refused
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.parsing import parse_json
+
+MOST_BYTES = 4 << 20
+BODY_S = 30.0
+"""Seconds in which a request's body has to be here."""
+_LEAVE_S = 5.0
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Started = Callable[[int], None]
+
+
+def application(routes: list[web.RouteDef], most_bytes: int, log: bool = True) -> web.Application:
+    """The application of some routes; what they raise is answered in the protocol's form."""
+    guards = [_logged, _answered] if log else [_answered]
+    app = web.Application(client_max_size=most_bytes, middlewares=guards)
+    app.add_routes(routes)
+    return app
+
+
+async def body_of(request: web.Request) -> dict[str, Any]:
+    """The JSON object that a request brings; raises `Refused` for none, in time and size."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            raw = await request.read()
+    except TimeoutError:
+        raise Refused(408, f"the body was not here within {BODY_S:g} s") from None
+    try:
+        body = parse_json(raw)
+    except ValueError as error:
+        raise Refused(400, f"the body is no JSON ({error})") from None
+    if not isinstance(body, dict):
+        raise Refused(400, "the body is no JSON object")
+    return body
+
+
+def answer_json(content: Any, status: int = 200) -> web.Response:
+    """A response of JSON."""
+    return web.Response(
+        body=content if isinstance(content, bytes) else json.dumps(content).encode(),
+        status=status,
+        content_type="application/json",
+    )
+
+
+async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
+    """A response whose events are to follow."""
+    response = web.StreamResponse(headers={"Cache-Control": "no-cache", **headers})
+    response.content_type = "text/event-stream"
+    await response.prepare(request)
+    return response
+
+
+async def serve(app: web.Application, host: str, port: int, started: Started) -> None:
+    """Serve until cancelled; ``started`` hears the port. ``UserError`` where it can't be had.
+
+    Who is gone is no longer answered: a client that leaves ends what is done for it.
+    """
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=_LEAVE_S
+    )
+    await runner.setup()
+    try:
+        try:
+            site = web.TCPSite(runner, host, port)
+            await site.start()
+        except OSError as error:
+            reason = error.strerror or error
+            raise UserError(f"{host}:{port}: cannot be served at ({reason})") from None
+        started(runner.addresses[0][1])
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -> None:
+    """Serve until Ctrl-C or SIGTERM, which is how a server ends."""
+
+    async def whole() -> None:
+        await serving()
+
+    try:
+        asyncio.run(whole())
+    except KeyboardInterrupt:
+        print(end(), file=sys.stderr)
+
+
+@web.middleware
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refused as error:
+        response = answer_json(error.body, error.status)
+        if error.retry_after is not None:
+            response.headers["Retry-After"] = str(error.retry_after)
+        return response
+    except web.HTTPRequestEntityTooLarge:
+        limit = f"{request.client_max_size:,} bytes"
+        return answer_json(Refused(413, f"the body is longer than {limit}").body, 413)
+    except web.HTTPException as error:
+        said = f"{request.method} {request.path}: {error.reason.lower()}"
+        return answer_json(Refused(error.status, said).body, error.status)
+
+
+@web.middleware
+async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """One line a request: neither its headers nor what it asks."""
+    begun = time.monotonic()
+    status = "gone"
+    try:
+        response = await handler(request)
+        status = str(response.status)
+        return response
+    finally:
+        if request.method == "POST":
+            note = request.get("note", "")
+            line = f"{status} in {time.monotonic() - begun:.1f} s{f': {note}' if note else ''}"
+            print(told(line), file=sys.stderr, flush=True)

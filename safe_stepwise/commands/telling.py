@@ -1,0 +1,74 @@
+"""An answer of the loop in words, and as JSON: what `answer`, `serve` and `traces` tell of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.base import Method
+from safe_stepwise.methods.running import statistics
+from safe_stepwise.methods.verified import doubts, fate_of, step_of
+from safe_stepwise.records import Attempt, Question, Trajectory, as_object
+from safe_stepwise.store.names import SIMULATED
+from safe_stepwise.store.terminal import printable
+
+
+def lines_of_attempt(attempt: Attempt) -> Iterator[str]:
+    """A try, what became of it, and what its writer was told to do next."""
+    yield printable(step_of(attempt))
+    yield f"    {printable(fate_of(attempt))}"
+    said = attempt.feedback
+    if said is not None and said.guidance.strip():
+        yield f"    next: {printable(said.guidance)}"
+
+
+def record(
+    question: Question, trajectory: Trajectory, clients: Mapping[str, Client], method: Method
+) -> dict[str, Any]:
+    """What is written down of an answer: JSON values, whatever came of it."""
+    why = doubts(trajectory)
+    return {
+        "question": question.question,
+        "answer": trajectory.answer,
+        "verified": not why,
+        "doubts": list(why),
+        "simulated": any(clients[role].engine.simulated for role in method.roles),
+        "players": {role: clients[role].name for role in method.roles},
+        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
+        "trajectory": plain(trajectory),
+    }
+
+
+def plain(trajectory: Trajectory) -> dict[str, Any]:
+    """A trajectory as JSON values."""
+    found: dict[str, Any] = _plain(trajectory)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain(as_object(value))
+    return value
+
+
+def verdict(told: Mapping[str, Any]) -> str:
+    """The last line: the answer, whether it is verified, and who says so."""
+    end = "verified" if told["verified"] else f"NOT VERIFIED: {'; '.join(told['doubts'])}"
+    tries, steps = told["trajectory"]["attempts"], told["trajectory"]["steps"]
+    marked = SIMULATED if told["simulated"] else ""
+    answer = printable(told["answer"]) or "none"
+    return f"Answer: {answer}\n{end}; {len(steps)} steps, {len(tries)} tries{marked}"
+
+
+def tokens(trajectory: Trajectory) -> dict[str, dict[str, int]]:
+    """Tokens by role: of prompts, of those cached, of replies."""
+    known = statistics([trajectory])
+    parts = {
+        "prompt": known.prompt_tokens,
+        "cached": known.cached_tokens,
+        "completion": known.completion_tokens,
+    }
+    return {role: {name: by[role] for name, by in parts.items()} for role in known.calls}

@@ -1,0 +1,68 @@
+"""Whether an answer of the loop is verified, and if it is not, why: what its reader is told.
+
+It is verified if a verdict passed each step that was accepted, the answer's own included. Nothing
+else counts: neither a step that was accepted as its retries were used up, nor one on which no
+verdict could be read, nor an answer that had to be asked for.
+"""
+
+from safe_stepwise.methods.loop import FINAL_ANSWER, UNREAD, read_answer, read_reply
+from safe_stepwise.records import FAILED, Attempt, Trajectory
+from safe_stepwise.steps import StepError, format_step
+from safe_stepwise.taxonomy import CORRECT
+
+SHOWN = 600
+"""Characters of a reply that is no step."""
+
+
+def doubts(trajectory: Trajectory) -> tuple[str, ...]:
+    """Why the answer is not verified, a clause each; nothing where it is.
+
+    >>> doubts(Trajectory("q", "safe", (), (), "", "max_steps"))
+    ('no answer was reached',)
+    """
+    accepted = [attempt for attempt in trajectory.attempts if attempt.accepted]
+    found = [f"step {one.number}: {why}" for one in accepted if (why := doubt(one))]
+    if accepted and all(attempt.feedback is None for attempt in trajectory.attempts):
+        found = ["no step was seen by a verifier"]
+    if trajectory.stop_reason == FAILED:
+        found.append(f"a request failed ({trajectory.failure})")
+    elif not trajectory.answer:
+        found.append("no answer was reached")
+    return tuple(found)
+
+
+def doubt(attempt: Attempt) -> str:
+    """Why an accepted attempt is not verified; nothing where it is."""
+    said = attempt.feedback
+    if said is None:
+        asked = attempt.state == FINAL_ANSWER
+        return "asked for when the steps were used up, unseen by a verifier" if asked else "unseen"
+    if said.error_type == UNREAD:
+        return "accepted though no verdict on it could be read"
+    return "" if said.error_type == CORRECT else f"accepted though found {said.error_type}"
+
+
+def step_of(attempt: Attempt) -> str:
+    """An attempt's step as it counts, or the reply, where it holds none.
+
+    >>> step_of(Attempt(2, "Step 7: Oru lies on the Vel. (Logical)", None, True))
+    'Step 2: Oru lies on the Vel. (Logical)'
+    """
+    try:
+        return format_step(read_reply(attempt.text, attempt.number))
+    except StepError:
+        answer = read_answer(attempt.text, attempt.number)
+    cut = f"{attempt.text[:SHOWN]}…" if len(attempt.text) > SHOWN else attempt.text
+    return format_step(answer) if answer else f"No step: {' '.join(cut.split())}"
+
+
+def fate_of(attempt: Attempt) -> str:
+    """What became of an attempt, and why, in one line."""
+    said = attempt.feedback
+    why = f": {' '.join(said.diagnosis.split())}" if said and said.diagnosis.strip() else ""
+    if attempt.accepted:
+        not_so = doubt(attempt)
+        return f"NOT VERIFIED, {not_so}{why}" if not_so else f"verified{why}"
+    if said is None:
+        return "no verdict came" if attempt.state != FINAL_ANSWER else "holds no answer"
+    return f"rejected, {said.error_type}{why}"
