@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts import build_verified
 import setup
+from scripts import build_verified
 from setup import LINK, relinked
 from tests.docs.commands import ROOT, fences, python, run
 

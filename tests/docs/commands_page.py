@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import click
 import pytest
+from click.testing import CliRunner
 
 from safe_stepwise.commands.main import NAME, OWN, beyond, group
 
@@ -19,9 +19,10 @@ WIDTH = 100
 HEAD = f"""\
 # Commands
 
-Written by `make docs` from each command's `--help`; a test keeps them equal. `{NAME} COMMAND` works wherever the package is
-installed; those below [In a checkout](#in-a-checkout) need the source, where `python -m scripts.COMMAND` is the same.
-Exit status: 0 done, 2 something for you to mend (one line says what), 130 interrupted, 1 a fault of ours.
+Written by `make docs` from each command's `--help`; a test keeps them equal. `{NAME} COMMAND` works
+wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
+where `python -m scripts.COMMAND` is the same. Exit status: 0 done, 2 something for you to mend (one
+line says what), 130 interrupted, 1 a fault of ours.
 """
 
 
@@ -49,12 +50,16 @@ def help_of(name: str) -> str:
 def _own() -> Iterator[str]:
     yield "## Wherever it is installed\n"
     yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
-    above = click.Context(group, info_name=NAME, terminal_width=WIDTH)
     for name in OWN:
-        command = group.get_command(above, name)
-        assert command is not None, name
-        inner = click.Context(command, above, name, terminal_width=WIDTH)
-        yield _section(f"{NAME} {name}", command.get_help(inner))
+        told = CliRunner().invoke(
+            group,
+            [name, "--help"],
+            prog_name=NAME,
+            terminal_width=WIDTH,
+            env={"COLUMNS": str(WIDTH)},
+        )
+        assert told.exit_code == 0, told.output
+        yield _section(f"{NAME} {name}", told.stdout)
 
 
 def _checkout() -> Iterator[str]:
@@ -69,7 +74,7 @@ def _others() -> Iterator[str]:
     yield "## Beside them\n"
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\n\n")[0]
     yield f"`make help` says what `make` can do:\n\n```text\n{lines.replace('# ', '')}\n```\n"
-    yield "`scripts/serve.sh MODEL` starts vLLM with the flags that a teacher wants, on GPUs or a CPU.\n"
+    yield "`scripts/serve.sh MODEL` starts vLLM as a teacher wants it, on GPUs or a CPU.\n"
     found = sorted((ROOT / "tests" / "benchmarks").glob("bench_*.py"))
     yield from _table({f"python -m tests.benchmarks.{f.stem}": _first(f) for f in found})
 

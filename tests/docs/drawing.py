@@ -1,4 +1,4 @@
-"""Pictures of plain SVG that fit a phone, in whatever font: few letters a line, room for wide ones."""
+"""Plain SVG that fits a phone in whatever font: few letters a line, room for wide ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program writes of docs/ is what it would write now, and pictures can be read on a phone."""
+"""What a program writes of docs/ is up to date, and pictures can be read on a phone."""
 
 from __future__ import annotations
 
@@ -36,14 +36,21 @@ def test_every_room_is_drawn_once() -> None:
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name.endswith(".svg")])
 def test_a_picture_holds_its_words_in_any_font(name: str) -> None:
     tree = ElementTree.parse(DOCS / name).getroot()
-    boxes = [{k: float(b.get(k, 0)) for k in ("x", "y", "width", "height")} for b in tree.iter(f"{SVG}rect")]
+    boxes = [
+        {k: float(b.get(k, 0)) for k in ("x", "y", "width", "height")}
+        for b in tree.iter(f"{SVG}rect")
+    ]
     texts = list(tree.iter(f"{SVG}text"))
     assert len(texts) > 10
     for text in texts:
         left, below = float(text.get("x", 0)), float(text.get("y", 0))
         right = left + len(text.text or "") * SIZE * WIDEST
         around = [
-            b for b in boxes if b["x"] < left < b["x"] + b["width"] and b["y"] < below - SIZE and below + 4 < b["y"] + b["height"]
+            b
+            for b in boxes
+            if b["x"] < left < b["x"] + b["width"]
+            and b["y"] < below - SIZE
+            and below + 4 < b["y"] + b["height"]
         ]
         assert min(b["x"] + b["width"] for b in around) >= right, text.text
     assert float(tree.get("width", 0)) == WIDTH <= 420
@@ -55,16 +62,31 @@ def test_lines_are_cut_to_the_width() -> None:
 
 def test_the_trace_shows_a_rejected_step_and_what_became_of_it() -> None:
     drawn = (DOCS / "trace.svg").read_text("utf-8")
-    assert re.search(r"Rejected: Contradictory.*Diagnosis.*Guidance.*Written anew.*simulated", drawn, re.DOTALL)
+    assert re.search(
+        r"Rejected: Contradictory.*Diagnosis.*Guidance.*Written anew.*simulated", drawn, re.DOTALL
+    )
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
+    if (
+        importlib.util.find_spec("mkdocs") is None
+        or importlib.util.find_spec("mkdocstrings") is None
+    ):
         pytest.skip("needs mkdocs and mkdocstrings: pip install -e '.[docs]'")
-    made = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    made = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     page = (tmp_path / "site" / "verify.html").read_text("utf-8")
     assert "../NOTES.md" not in page
-    assert "class Question" in re.sub("<[^>]*>", "", (tmp_path / "site" / "api.html").read_text("utf-8"))
+    assert "class Question" in re.sub(
+        "<[^>]*>", "", (tmp_path / "site" / "api.html").read_text("utf-8")
+    )

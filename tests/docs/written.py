@@ -1,4 +1,4 @@
-"""What of docs/ is written by a program: `python -m tests.docs.written` (or `make docs`) does it."""
+"""What of docs/ a program writes: `python -m tests.docs.written`, which `make docs` runs."""
 
 from __future__ import annotations
 
