@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -68,25 +67,13 @@ def test_the_trace_shows_a_rejected_step_and_what_became_of_it() -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    if (
-        importlib.util.find_spec("mkdocs") is None
-        or importlib.util.find_spec("mkdocstrings") is None
-    ):
-        pytest.skip("needs mkdocs and mkdocstrings: pip install -e '.[docs]'")
-    made = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--site-dir",
-        str(tmp_path / "site"),
-    ]
-    done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=False)
+    for module in ("mkdocs", "mkdocstrings"):
+        pytest.importorskip(module, reason=f"needs {module}: pip install -e '.[docs]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    page = (tmp_path / "site" / "verify.html").read_text("utf-8")
-    assert "../NOTES.md" not in page
-    assert "class Question" in re.sub(
-        "<[^>]*>", "", (tmp_path / "site" / "api.html").read_text("utf-8")
-    )
+    assert "../NOTES.md" not in (tmp_path / "verify.html").read_text("utf-8")
+    package = (tmp_path / "api.html").read_text("utf-8")
+    assert 'id="safe_stepwise.records.Question"' in package
+    assert "<blockquote>" not in package  # what a doctest is without a fence
