@@ -10,8 +10,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from setuptools import setup
-
 ROOT = Path(__file__).resolve().parent
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
 AWAY = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)\s]+)\)")
@@ -49,6 +47,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 if __name__ == "__main__":
+    from setuptools import setup
+
     readme = (ROOT / "README.md").read_text("utf-8")
     setup(
         long_description=relinked(readme, LINK, repository()),
