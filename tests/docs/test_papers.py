@@ -50,6 +50,7 @@ def call(command: str) -> None:
     importlib.import_module(name).main(arguments)
 
 
+@pytest.mark.timeout(600)
 def test_the_rows_make_what_they_name(reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In their order: a row may open what one above it made, and says so by its paths alone."""
     before = re.search(r"```bash\n(.*?)```", TEXT, re.DOTALL)
