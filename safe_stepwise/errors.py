@@ -1,11 +1,28 @@
 """The two ways an input can be wrong: one stops the command, one concerns a single row."""
 
 import difflib
+import sys
 from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
 
 
 class UserError(Exception):
     """A user's mistake: one line that says what, where and how to mend it (exit status 2)."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it (IPython asks for it): the line, and no traceback."""
+        return [f"error: {self.line}"]
+
+    @property
+    def line(self) -> str:
+        """The one line, in which nothing steers a terminal.
+
+        >>> UserError("a\\x1b[31m\\nb").line
+        'a\\\\x1b[31m b'
+        """
+        escaped = (c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(str(self).split()))
+        return "".join(escaped)
 
 
 class RowError(ValueError):
@@ -24,3 +41,26 @@ def one_of(value: str, choices: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(value.lower(), names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
     raise UserError(f"{what} {value!r} is not known; {hint}choose from {', '.join(names)}")
+
+
+def tell_in_one_line() -> None:
+    """From now on Python ends at a `UserError` with its line alone, as commands do.
+
+    For those who call us from a script of their own: whatever hook there is keeps all others.
+    """
+    if isinstance(sys.excepthook, _Hook):
+        return
+    sys.excepthook = _Hook(sys.excepthook)
+
+
+class _Hook:
+    def __init__(self, other: Any) -> None:
+        self._other = other
+
+    def __call__(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, UserError):
+            print("error:", error.line, file=sys.stderr)
+        else:
+            self._other(kind, error, trace)

@@ -28,7 +28,7 @@ from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.open import Opener
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, REJECTS, REPORT, RESULTS, TRAJECTORIES
 from scripts.cli import (
     COUNT,
     FOLDER,
@@ -40,7 +40,7 @@ from scripts.cli import (
     warn,
 )
 from scripts.loop_options import add_loop_options, add_prompting_options
-from scripts.question_options import add_question_options, questions_of
+from scripts.question_options import add_question_options, keep_rejects, questions_of
 from scripts.role_options import add_role_options, roles_of
 
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
@@ -70,16 +70,12 @@ def evaluated(options: Options) -> str:
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     owned = (
-        JOURNAL,
-        TRAJECTORIES,
-        QUESTIONS,
-        RESULTS,
-        predictions.FOLDER,
+        *(JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REJECTS, TRUTH, predictions.FOLDER),
         *faithfulness.OWNED,
-        TRUTH,
         *((*report.FILES, *PAGES) if options.report else [REPORT]),
     )
     with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
+        keep_rejects(options, asked)
         plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
         return carry_out(

@@ -8,7 +8,8 @@ from builders.verified.evaluation_questions import Questions, read, without_draw
 from evaluators.run.options import Options
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store.names import TEST
+from safe_stepwise.store.files import write_parts
+from safe_stepwise.store.names import REJECTS, TEST
 from scripts.cli import COUNT, FILE, warn
 
 
@@ -18,7 +19,9 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
     add("--benchmark", action="append", metavar="B", help="default all; repeatable")
     add("--split", choices=("train", "validation", TEST), help=f"default {TEST}, the sample")
     add("--limit", **COUNT, help="questions a benchmark (default all)")
-    add("--on-error", choices=("stop", "skip"), help="at a row that can't be read (default stop)")
+    bad = f"a row that can't be read stops the run, or is kept apart in DIR/{REJECTS}"
+    choices = ("stop", "keep", "skip")
+    add("--on-error", choices=choices, help=f"{bad}; skip is an older word for keep")
     add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
     add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
     add(
@@ -35,12 +38,13 @@ def questions_of(options: Options) -> Questions:
         options.split,
         options.limit,
         options.seed,
-        skip=options.on_error == "skip",
+        skip=options.on_error != "stop",
         planned=bool(options.symbolic),
         whole=options.passages == "all",
     )
     if found.skipped:
-        warn(f"rows left out: {len(found.skipped)}, the first: {found.skipped[0]}")
+        kept = f"rows kept apart in {REJECTS}: {len(found.skipped)}"
+        warn(f"{kept}, the first: {found.skipped[0]}")
     if not any(question.is_annotated for question in found.questions):
         options.refuse_symbolic()
     if not options.drop_gold:
@@ -52,3 +56,11 @@ def questions_of(options: Options) -> Questions:
         warn(f"{told}, and stay whole")
     less = tuple(without_drawn_gold(question, options.seed) for question in found.questions)
     return replace(found, questions=less)
+
+
+def keep_rejects(options: Options, asked: Questions) -> None:
+    """Write the rows that could not be read beside the results, as a build does."""
+    if asked.rejects:
+        write_parts(options.output / REJECTS, asked.rejects)
+    elif options.on_error != "stop":
+        (options.output / REJECTS).unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from builders.benchmarks.musique import split_sentences
 from builders.benchmarks.sizes import check_size
 from builders.verified.evaluation_sample import PASSAGES, with_ten_passages
 from builders.work import fields
+from builders.work.rejects import Reject, Rejecting
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
@@ -54,6 +55,8 @@ class Questions:
     split: str
     skipped: tuple[str, ...] = ()
     """Rows that could not be read, each with its place and reason."""
+    rejects: tuple[bytes, ...] = ()
+    """The same rows as lines of ``rejects.jsonl``."""
 
 
 def read(
@@ -78,6 +81,7 @@ def read(
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed, whole)
     found: dict[tuple[str, str], Question] = {}
     skipped: list[str] = []
+    rejects: list[bytes] = []
     for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
         _refuse_whole_sample(source, part_split, whole)
         here = 0
@@ -91,9 +95,11 @@ def read(
                     raise RowError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
             except RowError as error:
                 if not skip:
-                    mend = "mend the row, or leave such rows out with --on-error skip"
+                    mend = "mend the row, or keep such rows apart with --on-error keep"
                     raise UserError(f"{row.location}: {error}; {mend}") from None
                 skipped.append(f"{row.location}: {error}")
+                reject = Reject(len(rejects), row.location, None, str(error), row.payload)
+                rejects.append(Rejecting(benchmark or "", part_split, kept=True).line(reject))
                 continue
             found[question.benchmark, question.id] = question
             here += 1
@@ -103,7 +109,8 @@ def read(
         raise UserError(f"{source}: none of its rows can be read; the first: {skipped[0]}")
     name = Path(source).name if Path(source).exists() else source
     digest = sources.digest(parts[0][0])
-    return Questions(tuple(found.values()), name, digest, parts[0][2], tuple(skipped))
+    told = (tuple(skipped), tuple(rejects))
+    return Questions(tuple(found.values()), name, digest, parts[0][2], *told)
 
 
 def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:

@@ -254,7 +254,7 @@ async def check(engine: Engine) -> None:
     """Raise ``UserError`` if an engine can't work, and say so if that takes long to find out."""
     where = engine.identity.get("base_url") or "the model"
     with (
-        Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s"),
+        Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s", soon=True),
         fit_to_print(),
     ):
         await engine.check()

@@ -1,14 +1,18 @@
 """Progress bars, all of the house; one that says in words how the work stands.
 
 On a terminal and in a notebook a bar moves. Elsewhere nobody sees it move, and a log would keep
-every move: there it is a line at its begin, one each `LINE_S` and one at its end.
+every move: there it is a line at its begin, one each `LINE_S` and one at its end. On a terminal it
+is drawn once a `TICK_S` though nothing moves, and fits the width: how many failed, and how many
+are owed, is never cut.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -16,6 +20,7 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 AFTER_S = 1.0
+TICK_S = 1.0
 LINE_S = 30.0
 """Seconds between the lines that a bar is in a log."""
 
@@ -28,8 +33,64 @@ def bar(items: Iterable[Any] | None = None, **told: Any) -> tqdm[Any]:
     [0, 1, 2]
     """
     if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        return tqdm(items, **told)
-    return tqdm(items, file=_Lines(sys.stderr), position=0, **told)
+        made = _Bar(items, dynamic_ncols=sys.stderr.isatty(), **told)
+    else:
+        made = _Bar(items, file=_Lines(sys.stderr), position=0, **told)
+    if not made.disable:
+        moves = (weakref.ref(made), told.get("delay", 0.0))
+        threading.Thread(target=_tick, args=moves, daemon=True).start()
+    return made
+
+
+def _tick(bar_of: weakref.ref[tqdm[Any]], delay: float) -> None:
+    """Draw a bar anew until it is closed or gone."""
+    time.sleep(delay)
+    while True:
+        shown = bar_of()
+        if shown is None or shown.disable:
+            return
+        shown.refresh()
+        del shown
+        time.sleep(TICK_S)
+
+
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """A bar whose line fits the terminal."""
+
+    @staticmethod
+    def format_meter(*told: Any, **named: Any) -> str:
+        """What the line says; tqdm's own where there is room for all of it."""
+        whole = str(tqdm.format_meter(*told, **(named | {"ncols": None})))
+        width = named.get("ncols")
+        if width is None or len(whole) <= width:
+            return str(tqdm.format_meter(*told, **named))
+        title, standing = str(named.get("prefix") or ""), str(named.get("postfix") or "")
+        return fitted(title, named["n"], named["total"], standing, width)
+
+
+def fitted(title: str, number: float, total: float | None, standing: str, width: int) -> str:
+    """A bar's line in ``width`` columns: what is told least goes first, failed and owed never.
+
+    >>> fitted("build", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 60)
+    'build: 3/9, done 2 cached 1 failed 1 owed 6; requests: done…'
+    >>> fitted("a long title", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 30)
+    'a long…: 3/9, failed 1 owed 6'
+    """
+    moved = f"{number:g}/{total:g}" if total else f"{number:g}"
+    whose, (first, _, rest) = title.rstrip(": "), standing.partition("; ")
+    head = f"{whose}: {moved}" if whose else moved
+    if len(line := f"{head}, {first}") <= width:
+        return _cut(f"{line}; {rest}" if rest else line, width)
+    told = " ".join(f"{name} {count}" for name, count in _NEVER_CUT.findall(first))
+    tail = f": {moved}, {told}" if told else f": {moved}, {first}"
+    return _cut(f"{_cut(whose, max(1, width - len(tail)))}{tail}", width)
+
+
+_NEVER_CUT = re.compile(r"\b(failed|owed) (\S+)")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
 class _Lines:

@@ -17,6 +17,8 @@ _Answer = TypeVar("_Answer")
 
 AFTER_S = 10.0
 """Seconds without an answer that are worth a line; the next comes after twice as many."""
+SOON_S = 2.0
+"""The same where no bar moves meanwhile."""
 _LOOK_S = 0.5
 _WAITS: set["Wait"] = set()
 _left: list[threading.Thread] = []
@@ -53,7 +55,7 @@ def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        with Wait(told):
+        with Wait(told, soon=True):
             thread.join(seconds)
     finally:
         if thread.is_alive():
@@ -80,11 +82,11 @@ class Wait:
     A thread looks after all of them, as loading a model may block the event loop.
     """
 
-    def __init__(self, told: Callable[[int], str]) -> None:
+    def __init__(self, told: Callable[[int], str], *, soon: bool = False) -> None:
         self._told = told
         self._waiting = 0
         self._heard = 0.0
-        self._patience = AFTER_S
+        self._patience = min(AFTER_S, SOON_S) if soon else AFTER_S
 
     def heard(self) -> None:
         """Something was answered: the wait begins anew."""

@@ -594,3 +594,20 @@ def test_evidence_that_is_missing_is_searched_for(tmp_path: Path, real_data: Pat
         assert (searched > 0) == (name == "with")
     assert searched >= 20
     assert right["with"] >= right["without"] + 20
+
+
+@pytest.mark.parametrize("word", ["keep", "skip"])
+def test_rows_that_cannot_be_read_are_kept_apart_as_in_a_build(tmp_path: Path, word: str) -> None:
+    file = own(tmp_path / "own.jsonl", 2)
+    file.write_text(f'{{"id": 1}}\n{file.read_text("utf-8")}nonsense\n', encoding="utf-8")
+    with MockServer(Stepper(flawed=0.0)) as server:
+        options = arguments(file, tmp_path / "out", *asking(server.spec, "no_verification"))
+        with pytest.raises(UserError, match=r"own\.jsonl:1: .*--on-error keep"):
+            evaluate_stepwise.main(options)
+        evaluate_stepwise.main([*options, "--on-error", word])
+        lines = (tmp_path / "out" / "rejects.jsonl").read_text("utf-8").splitlines()
+        assert [json.loads(line)["location"] for line in lines] == ["own.jsonl:1", "own.jsonl:4"]
+        assert len(by_method(tmp_path / "out")["no_verification"]) == 2
+        own(file, 2)
+        evaluate_stepwise.main([*options, "--on-error", word])
+        assert not (tmp_path / "out" / "rejects.jsonl").exists()

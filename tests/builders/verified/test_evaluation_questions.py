@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -122,6 +123,10 @@ def test_a_bad_row_is_named_or_skipped(tmp_path: Path, row: object, reason: str)
     found = read(file, skip=True)
     assert [q.id for q in found.questions] == ["a", "c"]
     assert reason in found.skipped[0]
+    (line,) = found.rejects
+    told = json.loads(line)
+    assert told["location"] == "own.jsonl:3"
+    assert re.search(reason, told["reason"])
 
 
 def test_what_the_annotations_may_lack_is_read(tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import re
+import struct
+import subprocess
 import sys
+import termios
 import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from safe_stepwise.store import progress
+
+ROOT = Path(__file__).parents[3]
 
 
 class Stream(io.StringIO):
@@ -78,3 +90,59 @@ def test_telling_ends_with_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> N
     assert "0/7" in begin
     assert "7/7" in end
     assert end.endswith("done 7]")
+
+
+def test_it_is_drawn_though_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "TICK_S", 0.01)
+    stream = Stream(terminal=True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.bar(total=7, unit="row", desc="work"):
+        while stream.getvalue().count("0/7") < 5:
+            time.sleep(0.01)
+
+
+@given(
+    title=st.text("abc ", max_size=60),
+    numbers=st.lists(st.integers(0, 10**7), min_size=6, max_size=6),
+    rest=st.text("xyz ;", max_size=90),
+    total=st.none() | st.integers(1, 10**7),
+    width=st.integers(60, 120),
+)
+def test_failed_and_owed_are_never_cut(
+    title: str, numbers: list[int], rest: str, total: int | None, width: int
+) -> None:
+    done, cached, failed, owed, n, elapsed = numbers
+    counts = progress.counts(done, cached, owed, failed=failed)
+    told = {"prefix": f"{title}: ", "postfix": f"{counts}; {rest}", "ncols": width}
+    line = progress._Bar.format_meter(n=n, total=total, elapsed=elapsed, **told)
+    assert len(line) <= width
+    assert re.search(rf"failed {failed}\b", line)
+    assert re.search(rf"owed {owed}\b", line)
+
+
+def test_on_a_terminal_of_80_columns_it_fits() -> None:
+    code = (
+        "from safe_stepwise.store import progress\n"
+        "with progress.bar(total=4000, desc='verified 2wikimultihopqa', unit='row') as bar:\n"
+        "    bar.set_postfix_str('done 1234 cached 2345 failed 12 owed 421; requests: done 99999 "
+        "cached 12345 failed 0 under way 256; tokens 12.3M in', refresh=False)\n"
+        "    bar.update(3579)\n"
+    )
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    subprocess.run([sys.executable, "-c", code], stderr=theirs, cwd=ROOT, check=True, timeout=120)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        said += part
+    os.close(ours)
+    lines = re.split(r"[\r\n]+", said.decode())
+    assert max(map(len, lines)) <= 80
+    last = [line for line in lines if line.strip()][-1]
+    assert "failed 12 owed 421" in last
