@@ -3,6 +3,7 @@
 # make demo-paths  trains a tiny model to propose paths over a made-up graph, on the CPU: half an hour (3.9 GB)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
+# make docs   writes docs/commands.md and the drawn pictures anew, and builds the pages into build/site
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
 # make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
 
@@ -12,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-train demo-paths test test-vllm lint format lock bench clean
+.PHONY: help demo demo-train demo-paths test test-vllm docs lint format lock bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -86,6 +87,10 @@ demo-train: $(VLLM_VENV)/models.stamp
 # Over a graph of your own: make demo-paths KB=kb.txt QUESTIONS=questions.jsonl
 demo-paths: $(VLLM_VENV)/models.stamp
 	$(VLLM_VENV)/bin/python -m scripts.demo_paths $(if $(KB),--kb "$(KB)") $(if $(QUESTIONS),--questions "$(QUESTIONS)")
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.docs.written
+	$(BIN)/mkdocs build --quiet
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from pathlib import Path
 from releases.parts import Made
 from safe_stepwise.store.names import METRIC, SPACE
 
-PACKAGE, PROJECT, LICENSE = "safe_stepwise", "pyproject.toml", "LICENSE"
+PACKAGE, PROJECT, SETUP, LICENSE = "safe_stepwise", "pyproject.toml", "setup.py", "LICENSE"
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
@@ -22,7 +22,7 @@ def copy_space(checkout: Path, output: Path) -> Made:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(checkout / "evaluators" / METRIC, folder, ignore=_IGNORED)
     shutil.copytree(checkout / PACKAGE, folder / PACKAGE, ignore=_IGNORED)
-    for name in (PROJECT, LICENSE):  # so that pip installs the package from the Space
+    for name in (PROJECT, SETUP, LICENSE):  # so that pip installs the package from the Space
         shutil.copyfile(checkout / name, folder / name)
     project = tomllib.loads((checkout / PROJECT).read_text(encoding="utf-8"))["project"]
     wanted = "".join(f"{line}\n" for line in sorted(project["dependencies"]))

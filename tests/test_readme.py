@@ -1,85 +1,95 @@
-"""The README's snippets run, and its commands have the options they show."""
+"""The README is short, what it shows runs and prints what it says, and its links lead somewhere."""
 
 from __future__ import annotations
 
-import importlib
-import os
+import doctest
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from scripts import build_verified, build_verifier_steps
+import setup
+from scripts import build_verified
+from setup import LINK, relinked
+from tests.docs.commands import ROOT, fences, python, run
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = [s for s in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "[...]" not in s]
-COMMANDS = re.findall(
-    r"python -m ((?:scripts|safe_stepwise)\.\w+)([^\n#]*(?:\\\n[^\n#]*)*)",
-    "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)),
-)
+SHOWN = fences(ROOT / "README.md")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a reader has built what the README builds, of made-up questions."""
+    """A folder in which `make demo` has built the split that the README opens."""
     place = tmp_path_factory.mktemp("readme")
-    verified, steps = str(place / "build" / "verified"), str(place / "build" / "steps")
-    for split, seed in (("train", 5), ("validation", 6)):
-        build_verified.main(
-            [
-                *("--benchmark", "synthetic", "--input", f"rows=120,seed={seed},noise=0.1"),
-                *("--split", split, "--teacher", "annotations", "--output", verified),
-                *("--evaluation-size", "20", "--workers", "1"),
-            ]
-        )
-    build_verifier_steps.main(
-        [
-            *("--verified", verified, "--teacher", "annotations", "--rows", "60"),
-            *("--output", steps, "--workers", "1"),
-        ]
-    )
+    manifest = yaml.safe_load((ROOT / "scripts/releases/demo.yaml").read_text("utf-8"))
+    (build,) = (build for build in manifest["builds"] if build["split"] == "validation")
+    named = [f"--{key}={build[key]}" for key in ("benchmark", "input", "split", "teacher")]
+    build_verified.main([*named, "--output", str(place / "build/demo/datasets"), "--workers", "1"])
     return place
 
 
-def test_there_are_snippets_and_commands() -> None:
-    assert len(SNIPPETS) >= 3
-    assert len(COMMANDS) >= 10
+def test_it_is_short() -> None:
+    assert len(README.split()) <= 900
+    assert len(README.splitlines()) <= 150
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
-def test_a_snippet_runs(snippet: str, place: Path) -> None:
-    home = place / "home"
-    home.mkdir(exist_ok=True)
-    environment = os.environ | {
-        "HOME": str(home),
-        "HF_HOME": str(home / "hf"),
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    if "evaluate" in snippet:
-        register = [sys.executable, "-m", "safe_stepwise.register"]
-        subprocess.run(register, cwd=place, env=environment, check=True)
-    code = snippet.replace('"musique', '"synthetic')
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=place,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def test_snippets_print_what_is_shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(place / "replies.sqlite"))
+    said = ""
+    kinds = [fence.language for fence in SHOWN]
+    assert kinds == ["bash", "python", "text", "bash", "python", "text", "bash", "text"]
+    for fence in SHOWN[1:]:  # the first are make's two commands
+        if fence.language == "python":
+            said = python(fence.text, place)
+        elif fence.language == "bash":
+            said = "".join(run(command) for command in fence.commands[-2:])
+            said = said[said.find("Question:") :]
+        else:
+            assert said == fence.text
 
 
-@pytest.mark.parametrize(("module", "rest"), COMMANDS, ids=[f"{m}" for m, _ in COMMANDS])
-def test_a_command_has_the_options_it_is_shown_with(
-    module: str, rest: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        importlib.import_module(module).main(["--help"])
-    assert ended.value.code == 0
-    known = set(re.findall(r"--[\w.-]+", capsys.readouterr().out))
-    assert set(re.findall(r"(?<!\S)--[a-z][\w.-]*", rest)) <= known
+def test_its_two_commands_are_in_the_makefile() -> None:
+    rules = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert {command.removeprefix("make ") for command in SHOWN[0].commands} <= rules
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs"])
+def test_links_lead_somewhere(file: str) -> None:
+    named = ROOT / file
+    for page in sorted(named.glob("*.md")) if named.is_dir() else [named]:
+        for _, _, target in LINK.findall(page.read_text("utf-8")):
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve()
+            assert there.exists(), f"{page.name}: {target}"
+            if anchor:
+                heads = re.findall(r"^#+ (.+)$", there.read_text("utf-8"), re.MULTILINE)
+                assert anchor in {_anchor(head) for head in heads}, f"{page.name}: {target}"
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("address", [None, "https://example.org/safe-stepwise"])
+def test_no_link_is_relative_on_pypi(address: str | None) -> None:
+    told = relinked(README, LINK, address)
+    targets = re.findall(r"\]\(([^)]+)\)", told)
+    assert all(target.startswith("https://") for target in targets)
+    assert ("raw/main/docs/trace.svg" in told) == (address is not None)
+
+
+def test_both_papers_can_be_cited() -> None:
+    told = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    papers = [told["preferred-citation"], *told["references"]]
+    assert [paper["url"][-2:] for paper in papers] == ["v1", "v2"]
+    assert all(len(paper["authors"]) == 3 for paper in papers)
+    shown = (ROOT / "cards" / "templates" / "_citation.md.jinja").read_text("utf-8")
+    plain = re.sub(r"[{}]", "", shown)
+    assert all(paper["title"] in plain for paper in papers)
+
+
+def test_the_build_says_what_it_does_with_links() -> None:
+    assert doctest.testmod(setup).attempted >= 2
+    assert doctest.testmod(setup).failed == 0

@@ -1,1 +1,1 @@
-"""Make adapters: TRL recipes (the trainer comes with a later release)."""
+"""Make adapters: recipes, LoRA or whole models, with TRL; resumable, with a record of the run."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "papers.md"
 MANIFEST = ROOT / "scripts" / "releases" / "paper.yaml"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -50,12 +50,9 @@ def call(command: str) -> None:
     importlib.import_module(name).main(arguments)
 
 
-def test_the_rows_make_what_they_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.timeout(600)
+def test_the_rows_make_what_they_name(reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In their order: a row may open what one above it made, and says so by its paths alone."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "replies.sqlite"))
     before = re.search(r"```bash\n(.*?)```", TEXT, re.DOTALL)
     assert before is not None
     for command in before[1].splitlines():
@@ -63,7 +60,7 @@ def test_the_rows_make_what_they_name(
     assert len(MADE) >= 18
     assert len(OTHERS) >= 9
     for *_, commands, file, _ in [*MADE, *OTHERS]:
-        path = tmp_path / code(file)[0]
+        path = reader / code(file)[0]
         if code(commands):
             path.unlink(missing_ok=True)
         for command in code(commands):

@@ -1,0 +1,56 @@
+"""The long description on PyPI: README.md, whose links lead somewhere there, too.
+
+All else stands in pyproject.toml. Links to files of the repository become absolute, below
+``Repository`` of ``[project.urls]``; as long as there is none, their words are left. The pages of
+the documentation (mkdocs.yml, where this is a hook) do the same with links that leave docs/.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
+AWAY = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)\s]+)\)")
+
+
+def repository() -> str | None:
+    """The address of the repository, if pyproject.toml names one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    found: str | None = project.get("urls", {}).get("Repository")
+    return found
+
+
+def relinked(text: str, link: re.Pattern[str], address: str | None) -> str:
+    """Markdown in which what ``link`` finds is absolute; without an address, words alone.
+
+    >>> relinked("[verify](docs/verify.md) ![a trace](docs/trace.svg)", LINK, "https://x.org/r")
+    '[verify](https://x.org/r/blob/main/docs/verify.md) ![a trace](https://x.org/r/raw/main/docs/trace.svg)'
+    >>> relinked("[verify](docs/verify.md), [arXiv](https://arxiv.org)", LINK, None)
+    'verify, [arXiv](https://arxiv.org)'
+    """
+
+    def absolute(found: re.Match[str]) -> str:
+        image, words, path = found.groups()
+        if address is None:
+            return f"*{words}*" if image else words
+        kind = "raw" if image else "blob"
+        return f"{image}[{words}]({address.rstrip('/')}/{kind}/main/{path})"
+
+    return link.sub(absolute, text)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """mkdocs calls this for every page."""
+    return relinked(markdown, AWAY, repository())
+
+
+if __name__ == "__main__":
+    from setuptools import setup
+
+    readme = (ROOT / "README.md").read_text("utf-8")
+    setup(
+        long_description=relinked(readme, LINK, repository()),
+        long_description_content_type="text/markdown",
+    )

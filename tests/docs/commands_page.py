@@ -1,0 +1,101 @@
+"""docs/commands.md: every command's own ``--help``, one after the other."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from safe_stepwise.commands.main import NAME, OWN, beyond, group
+
+ROOT = Path(__file__).parents[2]
+WIDTH = 100
+HEAD = f"""\
+# Commands
+
+Written by `make docs` from each command's `--help`; a test keeps them equal. `{NAME} COMMAND` works
+wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
+where `python -m scripts.COMMAND` is the same. Exit status: 0 done, 2 something for you to mend (one
+line says what), 130 interrupted, 1 a fault of ours.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    return "\n".join([HEAD, *_own(), *_checkout(), *_others()])
+
+
+def of_scripts() -> list[str]:
+    """The commands of a checkout: the order of `safe-stepwise --help`, then the demonstrations."""
+    known = {file.stem for file in (ROOT / "scripts" / "help").glob("*.txt")}
+    return [*(name for name in beyond() if name in known), *sorted(known - beyond().keys())]
+
+
+def help_of(name: str) -> str:
+    """What ``python -m scripts.NAME --help`` prints, `WIDTH` columns wide."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setenv("COLUMNS", str(WIDTH))
+        with contextlib.suppress(SystemExit):
+            import_module(f"scripts.{name}").main(["--help"])
+    return said.getvalue()
+
+
+def _own() -> Iterator[str]:
+    yield "## Wherever it is installed\n"
+    yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
+    for name in OWN:
+        told = CliRunner().invoke(
+            group,
+            [name, "--help"],
+            prog_name=NAME,
+            terminal_width=WIDTH,
+            env={"COLUMNS": str(WIDTH)},
+        )
+        assert told.exit_code == 0, told.output
+        yield _section(f"{NAME} {name}", told.stdout)
+
+
+def _checkout() -> Iterator[str]:
+    yield "## In a checkout\n"
+    helps = {name: help_of(name) for name in of_scripts()}
+    yield from _table({name: _told(said) for name, said in helps.items()})
+    for name, said in helps.items():
+        yield _section(name, said)
+
+
+def _others() -> Iterator[str]:
+    yield "## Beside them\n"
+    lines = (ROOT / "Makefile").read_text("utf-8").partition("\n\n")[0]
+    yield f"`make help` says what `make` can do:\n\n```text\n{lines.replace('# ', '')}\n```\n"
+    yield "`scripts/serve.sh MODEL` starts vLLM as a teacher wants it, on GPUs or a CPU.\n"
+    found = sorted((ROOT / "tests" / "benchmarks").glob("bench_*.py"))
+    yield from _table({f"python -m tests.benchmarks.{f.stem}": _first(f) for f in found})
+
+
+def _table(told: dict[str, str]) -> Iterator[str]:
+    yield "| command | does |\n| --- | --- |"
+    for name, does in told.items():
+        yield f"| `{name}` | {does[:1].lower()}{does[1:].rstrip('.')} |"
+    yield ""
+
+
+def _section(name: str, said: str) -> str:
+    return f"### {name}\n\n```text\n{said.strip()}\n```\n"
+
+
+def _told(said: str) -> str:
+    """What a command does, as its help says it between usage and options."""
+    return " ".join(said.split("\n\n")[1].split())
+
+
+def _first(file: Path) -> str:
+    """The first line of a module's docstring."""
+    told = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return told.partition("\n")[0]
