@@ -327,5 +327,5 @@ def test_figures_are_pngs_of_the_same_bytes() -> None:
 
 
 def test_a_figure_stands_without_rare_types_and_many_positions() -> None:
-    assert figures.types_ring({"Correct": 10_000, "Off-topic": 1})
+    assert figures.types_bars({"Correct": 10_000, "Off-topic": 1})
     assert figures.positions_histogram({str(n): {"ideal": n} for n in range(1, 15)})
