@@ -520,25 +520,29 @@ def test_a_method_with_roles_options_and_ends_of_its_own(
     assert (third["players"]["scout"], third["options"]) == ("reader", {"looks": 2})
 
 
-def test_a_sweep_is_drawn_along_the_option_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.axes import Axes
-
-    drawn: list[tuple[str, int]] = []
-    titles: list[str] = []
-    line, title = Axes.plot, Axes.set_title
-    monkeypatch.setattr(
-        Axes,
-        "plot",
-        lambda self, x, y, **k: drawn.append((k["label"], len(x))) or line(self, x, y, **k),
-    )
-    monkeypatch.setattr(
-        Axes, "set_title", lambda self, text, **k: titles.append(text) or title(self, text)
-    )
+def test_a_sweep_is_drawn_along_the_option_that_changes(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no such option is a level."""
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
     report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
-    assert drawn == [("No verification", 1), ("scouting", 2)]
-    assert "at each point looks" in titles[-1]
+    *_, (scores, calls) = drawn.values()
+    assert labelled(calls) == ["No verification", "Scouting"]
+    level, line = scores.get_lines()
+    assert [list(xy) for xy in zip(*level.get_data(), strict=True)] == [[0, 50], [1, 50]]
+    assert list(line.get_ydata()) == [50, 100]
+    assert scores.get_xlabel() == calls.get_xlabel() == "looks"
     drawn.clear()
     report(sweep())
-    assert drawn == [(f"{name}, K={k}", 2) for k in (7, 10)
-                     for name in ("No verification", "Self-verification", "SAFE")]  # fmt: skip
-    assert "at each point N," in titles[-1]
+    *_, (scores, calls) = drawn.values()
+    assert labelled(calls) == [
+        f"{name}, K={k}"
+        for k in (7, 10)
+        for name in ("No verification", "Self-verification", "SAFE")
+    ]
+    assert {len(line.get_ydata()) for line in scores.get_lines()} == {2}
+    assert scores.get_xlabel() == "N"
+
+
+def labelled(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
