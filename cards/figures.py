@@ -9,58 +9,31 @@ from safe_stepwise.store.names import IDEAL, INJECTED, REFINED
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
 ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
-_SMALL = 0.015
-"""A wedge of less than this part of the ring has no room for its name."""
 
 
-def types_ring(types: Mapping[str, int]) -> bytes:
-    """A ring of error types (outside) by category (inside); ``types`` are rows by type."""
+def types_bars(types: Mapping[str, int]) -> bytes:
+    """A bar for each type with its rows, by category; ``types`` are rows by type."""
     shown = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
     shown.sort(key=lambda item: CATEGORIES.index(category(item[0])))
-    inner: dict[str, int] = {}
-    for name, number in shown:
-        inner[category(name)] = inner.get(category(name), 0) + number
-    total = sum(inner.values())
-
-    def labels(counts: Mapping[str, int]) -> list[str]:
-        return [
-            f"{name}\n{count:,}" if count >= _SMALL * total else ""
-            for name, count in counts.items()
-        ]
-
-    def shade(name: str, at: int) -> tuple[float, float, float]:
-        from matplotlib.colors import to_rgb
-
-        red, green, blue = to_rgb(COLORS[category(name)])
-        mix = 0.15 + 0.12 * at
-        return (red + (1 - red) * mix, green + (1 - green) * mix, blue + (1 - blue) * mix)
+    total = sum(number for _, number in shown)
 
     def draw(axes: Any) -> None:
-        edge = {"width": 0.32, "edgecolor": "white"}
-        places = {c: [n for n, _ in shown if category(n) == c] for c in inner}
-        colors = [shade(name, places[category(name)].index(name)) for name, _ in shown]
-        axes.pie(
-            [n for _, n in shown],
-            radius=1.0,
-            labels=labels(dict(shown)),
-            colors=colors,
-            wedgeprops=edge,
-            textprops={"fontsize": 8},
-            startangle=90,
-        )
-        axes.pie(
-            list(inner.values()),
-            radius=0.66,
-            labels=[label.replace(" ", "\n") for label in labels(inner)],
-            labeldistance=0.76,
-            colors=[COLORS[c] for c in inner],
-            wedgeprops=edge,
-            textprops={"fontsize": 7, "ha": "center", "va": "center"},
-            startangle=90,
-        )
+        for kind in dict.fromkeys(category(name) for name, _ in shown):
+            at = [n for n, (name, _) in enumerate(shown) if category(name) == kind]
+            rows = [shown[n][1] for n in at]
+            axes.barh(at, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
+        for n, (_, number) in enumerate(shown):
+            share = f" {number:,} ({100 * number / total:.1f}%)"
+            axes.text(number, n, share, va="center", fontsize=8)
+        axes.set_yticks(range(len(shown)), [name for name, _ in shown], fontsize=9)
+        axes.invert_yaxis()
+        axes.margins(x=0.2)
+        axes.set_xlabel("rows")
         axes.set_title(f"{total:,} steps by error type")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
-    return png(lambda figure: draw(figure.add_subplot()), (7.2, 6.4))
+    return png(lambda figure: draw(figure.add_subplot()), (8.0, 1.2 + 0.32 * len(shown)))
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cards.audit import Audit
 from cards.cards import Config, DatasetCard, Record, render
-from cards.figures import positions_histogram, types_ring
+from cards.figures import positions_histogram, types_bars
 from safe_stepwise.store.names import MISSING, README, STEPS, TEST, TRAIN, VERIFIER_STEPS
 from safe_stepwise.taxonomy import TAXONOMY, category
 
@@ -55,7 +55,7 @@ def files(
     )
     return {
         README: readme.encode(),
-        "images/types.png": types_ring({row.name: row.train + row.test for row in types}),
+        "images/types.png": types_bars({row.name: row.train + row.test for row in types}),
         "images/positions.png": positions_histogram(statistics["positions"]),
     }
 

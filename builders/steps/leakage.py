@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from networkx.utils import UnionFind
+
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Question
 
@@ -80,17 +82,18 @@ def groups(
     ``links`` are pairs of keys that belong together whatever they hold.
     """
     keys = sorted(documents)
-    parents = list(range(len(keys)))
+    joined = UnionFind(range(len(keys)))
     places = {key: place for place, key in enumerate(keys)}
     linked = {(places[a], places[b]) for a, b in links if a in places and b in places}
     for one, other in (*sorted(linked), *_pairs([documents[key] for key in keys])):
-        a, b = _root(parents, one), _root(parents, other)
-        together = (one, other) in linked or near(documents[keys[one]], documents[keys[other]])
-        if a != b and together:
-            parents[max(a, b)] = min(a, b)
+        is_apart = joined[one] != joined[other]
+        if is_apart and (
+            (one, other) in linked or near(documents[keys[one]], documents[keys[other]])
+        ):
+            joined.union(one, other)
     found: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
-        found[_root(parents, number)].append(key)
+        found[joined[number]].append(key)
     return list(found.values())
 
 
@@ -151,13 +154,6 @@ def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
         for gram in held.grams:
             holders[gram].append(number)
     return holders
-
-
-def _root(parents: list[int], number: int) -> int:
-    while parents[number] != number:
-        parents[number] = parents[parents[number]]
-        number = parents[number]
-    return number
 
 
 def _number(words: str) -> int:

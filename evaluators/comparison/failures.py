@@ -9,7 +9,7 @@ from evaluators.comparison.scores import Comparison, Row
 from evaluators.comparison.systems import names
 from evaluators.comparison.tables import EARLY, EVERY, NOTHING, Table, error_types, percent
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.figures import COLORS, png
+from safe_stepwise.store.figures import COLORS, png, text_on
 from safe_stepwise.store.names import marked
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category
 
@@ -105,7 +105,8 @@ def failures_figure(found: Sequence[Failures]) -> bytes:
             for at, share in enumerate(shares):
                 if share >= 4:
                     middle = left[at] + share / 2
-                    axes.text(middle, at, f"{share:.1f}", ha="center", va="center", fontsize=7)
+                    axes.text(middle, at, f"{share:.1f}", ha="center", va="center", fontsize=7,
+                              color=text_on(COLORS[name]))  # fmt: skip
             left = [so_far + share for so_far, share in zip(left, shares, strict=True)]
         axes.set_yticks(places, [f"{f.name}\n{f.types.total():,} steps at fault" for f in found])
         axes.tick_params(axis="y", labelsize=7)

@@ -3,6 +3,7 @@
 | file | holds |
 | --- | --- |
 | ``comparison.md``, ``comparison.csv`` | scores in the layout of SAFE v1, Table 3, with margins |
+| ``comparison.png`` | the same drawn |
 | ``tests.csv`` | every paired difference and its tests |
 | ``cost.md``, ``cost.csv`` | calls and tokens by role (Table 8), and how questions ended |
 | ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
@@ -12,6 +13,7 @@
 | the same | form, facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
 | ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
 
+Of a sweep each table of scores is one table a benchmark: with names that long it is too wide.
 On request the papers' own rows stand beside ours, marked as published and never tested.
 """
 
@@ -28,6 +30,7 @@ from evaluators.comparison import (
     pages,
     plots,
     prompting_tables,
+    score_plots,
     score_tables,
 )
 from evaluators.comparison.comparing import compare
@@ -39,18 +42,28 @@ from evaluators.comparison.prompting_tables import (
     METHODS_TEXT,
     SUPPORT_TEXT,
 )
-from evaluators.comparison.scores import Comparison, Metric, Row
+from evaluators.comparison.scores import METRICS, Comparison, Metric, Row
 from evaluators.comparison.systems import swept
-from evaluators.comparison.tables import Table, csv_bytes, mark, markdown, write_files
+from evaluators.comparison.tables import (
+    Table,
+    csv_bytes,
+    mark,
+    markdown,
+    parted,
+    write_files,
+)
 from evaluators.outcomes import Outcome
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
 
+SCORES_FIGURE = "comparison.png"
+_WIDEST = 9
+"""Columns of a sweep's table that a page holds."""
 FILES = (
-    COMPARISON, "comparison.csv", "tests.csv", "cost.md", "cost.csv", "error_types.csv",
-    "error_types.png", "error_positions.csv", "error_positions.png", "failures.md", "failures.csv",
-    "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE, "methods.csv", "machines.svg",
-    "transitions.csv",
+    COMPARISON, "comparison.csv", SCORES_FIGURE, "tests.csv", "cost.md", "cost.csv",
+    "error_types.csv", "error_types.png", "error_positions.csv", "error_positions.png",
+    "failures.md", "failures.csv", "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE,
+    "methods.csv", "machines.svg", "transitions.csv",
 )  # fmt: skip
 """All that a report may consist of."""
 
@@ -92,8 +105,10 @@ def report(
     comparison = compare(outcomes, seed)
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
+    shown, metric = _drawn(comparison.rows), _told(comparison)
     files = {
         COMPARISON: text.encode(),
+        SCORES_FIGURE: score_plots.scores_figure(comparison, shown, metric),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
         "cost.md": _cost_text(comparison, papers).encode(),
@@ -112,17 +127,31 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
         "Comparison",
         comparison,
         pages.about(comparison),
-        markdown(score_tables.score_table(comparison, published)),
+        f"![Scores and their intervals]({SCORES_FIGURE})",
+        *_by_place(comparison, score_tables.score_table(comparison, published)),
         pages.MARGINS,
         *pages.totals(comparison),
         *pages.about_published(comparison, published),
         *pages.counts(comparison),
         f"## 95% confidence intervals{marked}",
-        markdown(score_tables.interval_table(comparison)),
+        *_by_place(comparison, score_tables.interval_table(comparison)),
         f"## Paired tests{marked}",
-        markdown(score_tables.difference_table(comparison)),
+        *_in_parts(comparison, score_tables.difference_table(comparison), 5, [4] * len(METRICS)),
         pages.tests_text(comparison),
     )
+
+
+def _by_place(comparison: Comparison, table: Table) -> Iterable[str]:
+    """A table of scores; of a sweep one a benchmark, and one of averages."""
+    return _in_parts(comparison, table, 2, [len(METRICS)] * (len(comparison.benchmarks) + 1))
+
+
+def _in_parts(
+    comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]
+) -> Iterable[str]:
+    """A table as Markdown, in parts of ``widths`` columns where names are long and many."""
+    is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
+    return map(markdown, parted(table, fixed, widths) if is_wide else [table])
 
 
 def _cost_text(comparison: Comparison, papers: Iterable[str]) -> str:
@@ -137,7 +166,7 @@ def _cost_text(comparison: Comparison, papers: Iterable[str]) -> str:
         "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
         "held. Replies that the response cache gave count with what they cost at first. The judge "
         "is not in it." + (counted if comparison.simulated else ""),
-        markdown(cost_tables.cost_table(comparison)),
+        *_in_parts(comparison, cost_tables.cost_table(comparison), 3, (6, 4)),
         *([markdown(printed)] if len(printed) > 1 else []),
         f"## How questions ended{mark(comparison.simulated)}",
         markdown(cost_tables.ending_table(comparison)),
@@ -174,7 +203,7 @@ def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, b
     }
 
 
-def _drawn(rows: list[Row]) -> list[Row]:
+def _drawn(rows: Sequence[Row]) -> list[Row]:
     """Of each method with its players one: with its own options if it so ran, else the last."""
     chosen: dict[object, Row] = {}
     for row in rows:
@@ -188,13 +217,18 @@ def _sweep_files(comparison: Comparison) -> dict[str, bytes]:
     rows = comparison.rows
     if not swept([row.system for row in rows]):
         return {}
-    judged = any(row.average["accuracy"] for row in rows)
-    metric: Metric = "accuracy" if judged else "exact_match"
+    metric = _told(comparison)
     files = {"sweep.csv": csv_bytes(cost_tables.sweep_csv(comparison))}
     drawn = [row for row in rows if row.average[metric]]
     if swept([row.system for row in drawn]):
-        files["sweep.png"] = plots.sweep_figure(drawn, metric)
+        files["sweep.png"] = score_plots.sweep_figure(drawn, metric)
     return files
+
+
+def _told(comparison: Comparison) -> Metric:
+    """What figures draw of each system: accuracy, or exact match where nobody judged."""
+    cells = (cell for row in comparison.rows for cell in row.cells.values())
+    return "accuracy" if any(cell.scored for cell in cells) else "exact_match"
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:

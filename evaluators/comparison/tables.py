@@ -54,6 +54,20 @@ def markdown(table: Table) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def parted(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
+    """A wide table as several: each has the first ``fixed`` columns, and the next so many others.
+
+    >>> parted([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
+    [[('a', 'b', 'c'), (1, 2, 3)], [('a', 'd'), (1, 4)]]
+    """
+    parts, start = [], fixed
+    for width in widths:
+        end = start + width
+        parts.append([(*row[:fixed], *row[start:end]) for row in table])
+        start = end
+    return parts
+
+
 def escaped(text: object) -> str:
     """A text as Markdown shows it literally, on one line.
 

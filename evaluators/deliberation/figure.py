@@ -29,6 +29,8 @@ def figure(runs: Sequence[Mapping[str, Any]]) -> bytes:
         axes.set_xticks(range(len(labels)), labels)
         axes.set_ylim(0, 1.05)
         axes.set_ylabel("Hits@1")
-        axes.legend(fontsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+        # Beside the bars, of which it would else cover some.
+        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
     return png(draw, (7.2, 3.4))

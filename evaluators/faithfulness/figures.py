@@ -116,6 +116,9 @@ def _gap_text(system: Mapping[str, Any], rule: str) -> str:
 
 
 def _breaks(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
+    every = (one["chains"] for of in panels for one in _ruled(*of)["breaks"])
+    most = 1.6 * max(every)  # one scale for all panels; counts can be read on the darkest
+
     def panel(axes: Any, of: tuple[Any, str]) -> None:
         system, rule = of
         counted = _ruled(system, rule)["breaks"]
@@ -129,7 +132,6 @@ def _breaks(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
         places: list[int | None] = [*positions, *([None] if whole else [])]
         faults = [fault for fault in FAULTS if any(one["fault"] == fault for one in counted)]
         cells = {(one["fault"], one["position"]): one for one in counted}
-        most = 1.6 * max(one["chains"] for one in counted)  # counts can be read on the darkest
         grid = [[_chains(cells.get((fault, at))) for at in places] for fault in faults]
         axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most)
         axes.invert_yaxis()

@@ -14,6 +14,18 @@ COLORS = {
 }
 
 
+def text_on(color: str) -> str:
+    """Black or white, whichever can be read better on a colour (WCAG 2.2's relative luminance).
+
+    >>> text_on("#4477aa"), text_on("#ee7733")
+    ('white', 'black')
+    """
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    # Where both are as far from it: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
+
+
 def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
     """The PNG of a matplotlib ``Figure`` of ``size`` (inches) that ``draw`` draws on.
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import Dataset
 from huggingface_hub import DatasetCard
 
 from builders.benchmarks import hotpotqa
+from builders.verified.features import noise_label_features, question_features, question_sha256
 from cards import cards
 from safe_stepwise.records import NOISE_TYPES
 
+TEMPLATES = Path(cards.__file__).parent / "templates"
 INFO = [{"config_name": "musique", "features": [{"name": "id", "dtype": "string"}]}]
 
 
@@ -265,6 +269,42 @@ def test_the_papers_limits_are_repeated(make: Any) -> None:
     limits = make([statistics()], INFO).split("## Limitations")[1].split("##")[0]
     assert "Labels can be wrong" in limits
     assert "as far as the generator follows it" in limits
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_row_that_is_shown_is_one(make: Any) -> None:
+    """It has the columns of the config, each of its type."""
+    shown = make([statistics()], INFO).split("```json\n")[1].split("```")[0]
+    row = json.loads(shown)
+    features = question_features() if make is cards.verified_multihop else noise_label_features()
+    assert [*row] == [*features]
+    encoded = features.encode_example(row)
+    assert Dataset.from_list([encoded], features=features)[0].keys() == row.keys()
+    if "question_sha256" in row:
+        question = json.loads((TEMPLATES / "_example_question.json").read_text())
+        assert row["question_sha256"] == question_sha256(question["question"])
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_use_people_and_upkeep_are_told(make: Any) -> None:
+    text = make([statistics()], INFO)
+    for title in ("Intended use", "Personal data", "Maintenance"):
+        assert f"## {title}\n" in text
+    assert "Out of scope" in text
+    assert "some of them living" in text
+    source = {"name": "s", "digest": "ab" * 32, "synthetic": True}
+    made_up = make([statistics(source=source)], INFO)
+    assert "None: every person in it was made up." in made_up
+    assert "some of them living" not in made_up
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_share_alike_is_said_of_the_rows_that_it_binds(make: Any) -> None:
+    assert "Share alike" not in make([statistics()], INFO)
+    text = make([statistics(), statistics("hotpotqa", license="cc-by-sa-4.0")], INFO)
+    assert "**Share alike.** Rows of hotpotqa are under CC BY-SA 4.0" in text
+    assert "not edited" not in text
+    assert "No word of a question, an answer or a passage was changed." in text
 
 
 def test_sources_are_attributed() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from huggingface_hub import DatasetCard
 
+from builders.steps import leakage
 from builders.steps.features import CONFIGS
 from cards import figures, verifier_steps
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -242,6 +243,36 @@ def test_it_says_that_passages_were_changed() -> None:
     assert "are not the benchmark's" not in readme(contexts=none)
 
 
+def test_the_rule_of_the_split_is_the_builders() -> None:
+    text = readme()
+    assert (leakage.WORDS, leakage.CONTAINMENT, leakage.BOILERPLATE) == (8, 0.5, 50)
+    assert "at least half of the word 8-grams, of question and gold passages together" in text
+    assert "than fifty questions" in text
+
+
+def test_nothing_untrue_is_said_of_the_text() -> None:
+    changed, none = readme(), {"original": 331, "altered": 0, "borrowed": 0}
+    assert "In 31 rows a passage was changed or exchanged on purpose" in changed
+    assert "so that they state what is not so" in changed
+    for text in (changed, readme(contexts=none)):
+        assert "not edited" not in text
+        assert "No word of" not in text
+        assert "Steps and verdicts were written about them" in text
+        assert "one being taken out of those of `missing_evidence`" in text
+    assert "on purpose, as said" not in readme(contexts=none)
+    without = readme(missing_evidence={"train": 0, "test": 0})
+    assert "one being taken out" not in without
+
+
+def test_share_alike_binds_steps_too() -> None:
+    (build,) = statistics()["verified"]
+    text = readme(verified=[{**build, "benchmark": "hotpotqa", "license": "cc-by-sa-4.0"}])
+    assert "Rows of hotpotqa are under CC BY-SA 4.0" in text
+    assert "from them here: the steps, diagnoses and guidance, too." in text
+    assert "## Personal data" in text
+    assert "erroneous steps say on purpose what is not so" in text
+
+
 def test_changed_statistics_change_the_card() -> None:
     """No number on the card stands in the template."""
     plain = readme()
@@ -330,5 +361,5 @@ def test_figures_are_pngs_of_the_same_bytes() -> None:
 
 
 def test_a_figure_stands_without_rare_types_and_many_positions() -> None:
-    assert figures.types_ring({"Correct": 10_000, "Off-topic": 1})
+    assert figures.types_bars({"Correct": 10_000, "Off-topic": 1})
     assert figures.positions_histogram({str(n): {"ideal": n} for n in range(1, 15)})

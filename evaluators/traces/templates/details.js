@@ -19,6 +19,7 @@ function show(run) {
     make("p", { class: "meta" }, origin(question)),
     quoted("h2", question.text || question.id),
     references(question),
+    rejections(run),
     otherRuns(run),
     answer(run, system),
     ...path(run),
@@ -26,6 +27,7 @@ function show(run) {
     make("h3", {}, run.attempts.some(isReply) ? "Replies" : run.attempts.some((one) => one.unit) ? "Paths tried" : "Steps"),
     steps(run));
   markCurrent();
+  article.scrollTop = 0;
   if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
   // The link that was followed is gone, and with it the place of whoever uses the keyboard.
   if (reading) article.querySelector(".runs [aria-current]").focus({ preventScroll: true });
@@ -35,6 +37,31 @@ function references({ references }) {
   if (references.length === 0) return "";
   const texts = references.flatMap((text, place) => [place ? " · " : "", quoted("span", text)]);
   return make("p", { class: "references" }, make("b", {}, references.length > 1 ? "References " : "Reference "), texts);
+}
+
+/** The first steps that were rejected, each a way to where it stands, and how many more there are. */
+function rejections(run) {
+  const found = run.attempts.map((attempt, place) => ({ attempt, place })).filter(({ attempt }) => !attempt.accepted);
+  if (found.length === 0) return "";
+  const links = found.slice(0, 5).flatMap(({ attempt, place }, at) => {
+    const link = make("button", { type: "button", class: "reference" }, numbered(attempt));
+    link.addEventListener("click", () => {
+      const card = byId("details").querySelectorAll(".attempt")[place];
+      card.scrollIntoView({ block: "center" });
+      card.focus({ preventScroll: true });
+    });
+    return [at ? " · " : "", link, attempt.label ? [" ", quoted("span", attempt.label, { class: "label" })] : ""];
+  });
+  return make("p", { class: "rejections" }, make("b", {}, "Rejected "), links,
+    found.length > 5 ? ` and ${number(found.length - 5)} more` : "");
+}
+
+/** Scroll the details, and nothing else, until a card begins their view. */
+function intoView(card) {
+  const pane = byId("details");
+  if (pane.scrollHeight > pane.clientHeight) {
+    pane.scrollTop += card.getBoundingClientRect().top - pane.getBoundingClientRect().top - 48;
+  }
 }
 
 function otherRuns(run) {
@@ -184,7 +211,7 @@ function attemptCard(attempt, place, count) {
   }
   const costs = attempt.tokens.filter(([, tokens]) => sum(tokens) > 0)
     .map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
-  return make("section", { class: `attempt ${look}` },
+  return make("section", { class: `attempt ${look}`, tabindex: -1 },
     make("header", {}, head),
     withPassages("p", attempt.text || (attempt.fate === "nobody was asked" ? "–" : "(an empty reply)"), { class: "said" }),
     said.length ? make("dl", { class: "feedback" }, said) : "",

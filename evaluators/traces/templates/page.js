@@ -26,7 +26,7 @@ function drawHead() {
   }
 }
 
-/** Show the run that the address names, or the first that is listed. */
+/** Show the run that the address names, or one with a rejected step. */
 function follow() {
   const wanted = location.hash;
   const named = wanted.length > 1 ? runs.find((run) => hashOf(run) === wanted) : undefined;
@@ -42,8 +42,29 @@ function follow() {
     byId("details").replaceChildren(make("p", { role: "alert" },
       "The link names no trajectory of this page. Choose a question from the list."));
   } else if (listed.length) {
-    show(preferred(listed[0]));
+    const run = telling();
+    show(run);
+    const at = listed.indexOf(run.question);
+    while (at >= drawn) drawMore();
+    reveal(markCurrent());
+    const card = byId("details").querySelector(".attempt.rejected");
+    if (card) intoView(card);
   }
+}
+
+/** Whether a step of a run was rejected and at once, written anew, accepted. */
+const isMended = (run) => run.attempts.some((one, place) => {
+  const next = run.attempts[place + 1];
+  return !one.accepted && next !== undefined && next.accepted && next.step === one.step;
+});
+
+/** The run to begin with: one that shows what a verifier is for, if there is any. */
+function telling() {
+  const fitting = listed.flatMap((place) => runsOf[place].filter((run) => shown.has(run)));
+  const mended = fitting.filter(isMended);
+  const verified = mended.filter((run) => unique(systems[run.system].players.map(([, who]) => who)).length > 1);
+  return [...verified, ...mended].find((run) => run.worth === "right") ?? mended[0]
+    ?? fitting.find((run) => run.attempts.some((one) => !one.accepted)) ?? preferred(listed[0]);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -64,6 +85,7 @@ new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecti
 window.addEventListener("hashchange", follow);
 
 drawHead();
+drawMarks();
 makeFilters();
 refresh();
 follow();

@@ -33,11 +33,27 @@ function origin({ benchmark, id, under }) {
     .flatMap((part, at) => [at ? " · " : "", quoted("span", part)]);
 }
 
+/** Where a question has many runs, marks name their systems by number. */
+const isNumbered = runsOf.some((found) => found.length > 4);
+
+/** What marks stand for: those that occur, and the systems where these are numbered. */
+function drawMarks() {
+  const found = Object.keys(OUTCOMES).filter((worth) => runs.some((run) => run.worth === worth));
+  const signs = found.flatMap((worth, at) => [at ? " " : "", badge(worth)]);
+  if (!isNumbered) {
+    byId("marks").append(...signs);
+    return;
+  }
+  const named = systems.map((system) => quoted("li", fullName(system)));
+  byId("marks").append(make("details", { class: "meta" },
+    make("summary", {}, signs, " by system"), make("ol", {}, named)));
+}
+
 function row(place) {
   const { id, text } = questions[place];
   const badges = runsOf[place].map((run) => {
     const mark = badge(run.worth, fullName(systems[run.system]));
-    if (runsOf[place].length > 4) mark.textContent = OUTCOMES[run.worth];
+    if (isNumbered) mark.textContent = `${OUTCOMES[run.worth]} ${run.system + 1}`;
     if (!shown.has(run)) mark.classList.add("dim");
     return mark;
   });

@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_without_a_verifier_there_are_no_errors_to_show() -> None:
     tables = {
         f"{name}.{kind}" for name in ("comparison", "cost", "methods") for kind in ("md", "csv")
     }
-    assert names == {*tables, "tests.csv"}
+    assert names == {*tables, "tests.csv", "comparison.png"}
 
 
 def test_simulated_is_said_everywhere(swept: Report) -> None:
@@ -181,7 +182,8 @@ def test_figures_say_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
         Axes, "set_title", lambda self, text, **k: titles.append(text) or draw(self, text, **k)
     )
     report(sweep(simulated=True))
-    assert len(titles) == 2 + 2 + 1  # SAFE and self-verification twice, the sweep
+    # Scores, SAFE and self-verification twice, the sweep with its calls.
+    assert len(titles) == 1 + 2 + 2 + 2
     assert all("(simulated)" in title for title in titles)
     titles.clear()
     report(sweep())
@@ -214,6 +216,80 @@ def test_unscored_and_failed_questions_are_pointed_out() -> None:
     assert "model, SAFE: of 8 questions 1 unscored by the judge (in no Acc); 1 failed" in text
     assert "never judged" not in text
     assert "–" in report([replace(o, verdict=None) for o in found]).text
+
+
+def test_tables_of_a_sweep_are_told_in_parts_that_a_page_holds(swept: Report, made: Report) -> None:
+    """Nothing is left out: the parts have the columns that one table has."""
+    before, *_ = swept.text.split("##")
+    heads = [rows for rows in markdown_rows(before) if rows[0] == "generator"]
+    assert [head[2:] for head in heads] == [
+        [f"{place} {m}" for m in ("EM", "F1", "Acc")]
+        for place in ("hotpotqa", "musique", "average")
+    ]
+    tests = markdown_rows(swept.text.split("## Paired tests")[1])
+    assert max(map(len, tests)) == 9
+    assert {row[5] for row in tests if row[0] == "generator"} == {"Δ EM", "Δ F1", "Δ Acc"}
+    cost = markdown_rows(swept.files["cost.md"].decode().split("##")[0])
+    assert max(map(len, cost)) <= 9
+    assert any("completion / question" in row for row in cost)
+    assert max(map(len, markdown_rows(made.text))) == 17
+
+
+Drawn = dict[str, list[Any]]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """The axes of each figure that is drawn from here on, in the order of their panels."""
+    from safe_stepwise.store import figures
+
+    found: Drawn = {}
+    saved = figures._saved
+
+    def kept(draw: Any, *rest: Any) -> bytes:
+        def noted(figure: Any) -> None:
+            draw(figure)
+            found[f"{len(found)}"] = figure.axes
+
+        return saved(noted, *rest)
+
+    monkeypatch.setattr(figures, "_saved", kept)
+    return found
+
+
+def test_panels_of_one_figure_share_their_axes(drawn: Drawn) -> None:
+    many = generators("a")
+    few = [replace(o, exact_match=0.0, verdict="incorrect") for o in generators("b")[:6]]
+    report([*many, *few])
+    several = [axes for axes in drawn.values() if len(axes) > 1]
+    assert len(several) == 3  # scores, types, positions
+    for axes in several:
+        assert len({one.get_ylim() for one in axes}) == 1
+        assert len({one.get_xlim() for one in axes}) == 1
+
+
+def test_the_chart_of_scores_has_each_with_its_margins(drawn: Drawn, made: Report) -> None:
+    report(run())
+    (axes,) = drawn["0"]
+    bars, spans = axes.containers[0::2], axes.containers[1::2]
+    assert [bar.get_height() for bar in bars[-1]] == [75.0, 75.0, 75.0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "hotpotqa", "musique", "average",
+    ]  # fmt: skip
+    whole = made.results["systems"][-1]["average"]["accuracy"]
+    (lines,) = spans[-1].lines[2]
+    low, high = sorted(y for _, y in lines.get_segments()[-1])
+    assert (low, high) == pytest.approx((100 * whole["low"], 100 * whole["high"]))
+
+
+def test_no_point_of_a_sweep_lies_on_another(drawn: Drawn) -> None:
+    report(sweep())
+    scores, calls = next(axes for axes in drawn.values() if len(axes) == 2 and "calls" in
+                         axes[1].get_title())  # fmt: skip
+    points = [tuple(xy) for line in calls.get_lines() for xy in line.get_xydata()]
+    assert len(points) == len(set(points)) == 4 * 3
+    assert not scores.texts
+    assert [tick.get_text() for tick in scores.get_xticklabels()] == ["1", "3"]
 
 
 def test_results_hold_all_numbers(made: Report) -> None:
@@ -444,25 +520,29 @@ def test_a_method_with_roles_options_and_ends_of_its_own(
     assert (third["players"]["scout"], third["options"]) == ("reader", {"looks": 2})
 
 
-def test_a_sweep_is_drawn_along_the_option_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.axes import Axes
-
-    drawn: list[tuple[str, int]] = []
-    titles: list[str] = []
-    line, title = Axes.plot, Axes.set_title
-    monkeypatch.setattr(
-        Axes,
-        "plot",
-        lambda self, x, y, **k: drawn.append((k["label"], len(x))) or line(self, x, y, **k),
-    )
-    monkeypatch.setattr(
-        Axes, "set_title", lambda self, text, **k: titles.append(text) or title(self, text)
-    )
+def test_a_sweep_is_drawn_along_the_option_that_changes(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no such option is a level."""
+    monkeypatch.setitem(METHODS, "scouting", Scouting())
     report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
-    assert drawn == [("No verification", 1), ("scouting", 2)]
-    assert "at each point looks" in titles[-1]
+    *_, (scores, calls) = drawn.values()
+    assert labelled(calls) == ["No verification", "Scouting"]
+    level, line = scores.get_lines()
+    assert [list(xy) for xy in zip(*level.get_data(), strict=True)] == [[0, 50], [1, 50]]
+    assert list(line.get_ydata()) == [50, 100]
+    assert scores.get_xlabel() == calls.get_xlabel() == "looks"
     drawn.clear()
     report(sweep())
-    assert drawn == [(f"{name}, K={k}", 2) for k in (7, 10)
-                     for name in ("No verification", "Self-verification", "SAFE")]  # fmt: skip
-    assert "at each point N," in titles[-1]
+    *_, (scores, calls) = drawn.values()
+    assert labelled(calls) == [
+        f"{name}, K={k}"
+        for k in (7, 10)
+        for name in ("No verification", "Self-verification", "SAFE")
+    ]
+    assert {len(line.get_ydata()) for line in scores.get_lines()} == {2}
+    assert scores.get_xlabel() == "N"
+
+
+def labelled(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]

@@ -169,7 +169,7 @@ def test_each_filter_shows_what_fits(
     assert counted(page) == (len(wanted), len(asked))
     assert page.locator("#list li").count() == len(asked)
     assert page.locator("#list .badge:not(.dim)").count() == len(wanted)
-    total = page.locator("#table tr.all td").first.inner_text()
+    total = page.locator("#table tr.all td").first.text_content()
     assert total == f"{len(wanted):,}"
     page.get_by_role("button", name="Clear").click()
     assert counted(page)[0] == len(found)
@@ -313,7 +313,7 @@ def test_totals_are_those_of_the_results(
     rows = page.locator("#table tr.system").all()
     runs = json.loads((evaluation / RESULTS).read_bytes())["runs"]
     for row, run in zip(rows, runs, strict=True):
-        cells = row.locator("td").all_inner_texts()
+        cells = row.locator("td").all_text_contents()
         whole = run["all"]
         percents = [100 * whole[name] for name in ("exact_match", "f1", "accuracy")]
         values = [*percents, whole["calls_per_question"], whole["steps_per_question"]]
@@ -497,7 +497,7 @@ def test_a_method_with_roles_states_and_ends_of_its_own(
                  "Writer's cost\n1 calls, 70 prompt (0 cached), 7 completion tokens"):  # fmt: skip
         assert line in facts
     assert "Tokens · scout: 1,000 prompt" in page.locator(".attempt").nth(1).inner_text()
-    groups = page.locator("#table th.group").all_inner_texts()
+    groups = page.locator("#table th.group").all_text_contents()
     assert groups == ["Writer's tokens", "Scout's tokens"]
     choose(page, "Method", "Scouting")
     assert counted(page) == (1, 1)
@@ -535,6 +535,73 @@ def test_files_of_before_still_open(visit: Callable[..., Any], tmp_path: Path) -
     assert page.locator(".fate").all_inner_texts() == [
         "rejected", "accepted: retries used up", "accepted: asked for as the answer",
     ]  # fmt: skip
+
+
+def mended(id_: str, method: str, **changes: Any) -> Outcome:
+    """An answer with a step that was rejected, and accepted when it was written anew."""
+    wrong, right = Feedback("Off-topic", "No.", "Do."), Feedback("Correct", "Yes.", "Go on.")
+    tries = (Attempt(1, "a", right, True), Attempt(2, "b", wrong, False),
+             Attempt(2, "c", right, True))  # fmt: skip
+    return outcome(id_, method, trajectory=Trajectory(id_, method, (), tries, "x", "answered"),
+                   **changes)  # fmt: skip
+
+
+def test_it_begins_with_a_step_that_was_rejected(visit: Callable[..., Any], tmp_path: Path) -> None:
+    """Of a right answer under another's eyes, if there is any; at once in view."""
+    found = [outcome(f"q{n}") for n in range(300)]
+    found += [mended("r0", "self_verification"), mended("r1", "safe", score=0)]
+    long = tuple(Passage(f"P{n}", ("x " * 300,), True) for n in range(20))
+    asked = [QuestionRecord("musique", "r2", "Which?", ("x",), long)]
+    page = visit(paged(store(tmp_path / "out", [*found, mended("r2", "safe")], asked)))
+    assert page.locator("#details h2").inner_text() == "Which?"
+    top = page.locator("#details").bounding_box()["y"]
+    card = page.locator(".attempt.rejected").bounding_box()
+    assert top <= card["y"] < card["y"] + card["height"] <= 900
+    assert page.evaluate("scrollY") == 0
+    assert page.locator("#list a[aria-current]").is_visible()
+    page = visit(paged(store(tmp_path / "less", found)))
+    assert page.locator("#details h2").inner_text() == "r0"
+    page.get_by_role("button", name="Step 2").click()
+    assert page.locator(".attempt.rejected").evaluate("e => e === document.activeElement")
+    page = visit(paged(store(tmp_path / "none", found[:2])))
+    assert page.locator("#details h2").inner_text() == "q0"
+    assert page.locator(".rejections").count() == 0
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def test_filters_are_in_view_at_once(
+    visit: Callable[..., Any], page_file: Path, size: tuple[int, int]
+) -> None:
+    page = visit(page_file, viewport=dict(zip(("width", "height"), size, strict=True)))
+    for control in page.locator("#filters select, #filters input").all():
+        box = control.bounding_box()
+        assert 0 <= box["y"] < box["y"] + box["height"] <= size[1]
+        assert 0 <= box["x"] < box["x"] + box["width"] <= size[0]
+
+
+def test_marks_are_explained(visit: Callable[..., Any], page_file: Path, tmp_path: Path) -> None:
+    page = visit(page_file)
+    assert page.locator("#marks summary").inner_text() == "✓ right ✗ wrong by system"
+    page.locator("#marks summary").click()
+    assert page.locator("#marks li").count() == 6
+    badges = page.locator("#list li").first.locator(".badge").all_inner_texts()
+    assert [badge[2:] for badge in badges] == ["1", "2", "3", "4", "5", "6"]
+    few = visit(paged(store(tmp_path / "few", [outcome("q0"), outcome("q1", score=0)])))
+    assert few.locator("#marks").inner_text() == "✓ right ✗ wrong"
+    assert few.locator("#list .badge").all_inner_texts() == ["✓ SAFE", "✗ SAFE"]
+
+
+def test_the_table_of_scores_scrolls_on_a_phone_beside_the_methods(
+    visit: Callable[..., Any], page_file: Path
+) -> None:
+    page = visit(page_file, viewport={"width": 390, "height": 844})
+    page.get_by_text("Scores and costs").click()
+    pane, last = page.locator("#table .scroll"), page.locator("#table tr.system td").nth(12)
+    assert last.bounding_box()["x"] > 390
+    pane.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    assert page.locator("#table tr.system td").nth(15).bounding_box()["x"] < 390
+    assert page.locator("#table tr.system th").first.bounding_box()["x"] >= 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_long_list_comes_in_parts(visit: Callable[..., Any], tmp_path: Path) -> None:
