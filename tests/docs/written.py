@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.docs import commands_page, house_picture, overview_picture, trace_picture
+from tests.docs import commands_page, house_picture, trace_picture
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRITTEN: Mapping[str, Callable[[], str]] = {
     "commands.md": commands_page.page,
     "house.svg": house_picture.svg,
-    "overview.svg": overview_picture.svg,
     "trace.svg": trace_picture.svg,
 }
 
