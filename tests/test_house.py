@@ -24,8 +24,8 @@ TEXT = ("language", "graphs", "checking")
 """Knows what text means and never hears of a model; each room imports those before it alone."""
 MODELS = ("engines", "prompts", "methods", "metric")
 """Asks models and never hears of an annotation; likewise."""
-ADDRESSES = {"checker"}
-"""Of one line, which hands a name on: no rooms."""
+ADDRESSES = {"checker", "rewards"}
+"""Of a line or two, which hand names on: no rooms."""
 Graph = Mapping[str, frozenset[str]]
 
 

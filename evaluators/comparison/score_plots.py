@@ -5,7 +5,7 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
-from evaluators.comparison.plots import color_of
+from evaluators.comparison.palette import color_of
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
 from evaluators.comparison.tables import AVERAGE, mark
