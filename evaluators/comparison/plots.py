@@ -1,4 +1,4 @@
-"""The report's figures of errors as PNG, and what its others share: same numbers, same bytes."""
+"""The report's figures of errors as PNG: same numbers, same bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,14 +6,8 @@ from typing import Any
 from evaluators.comparison.scores import Row
 from evaluators.comparison.systems import System
 from evaluators.comparison.tables import EARLY, error_types
-from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.taxonomy import category
-
-_PALETTE = (
-    "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",
-)  # fmt: skip
-"""Of methods, in the order of their registry."""
 
 
 def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
@@ -55,12 +49,6 @@ def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> 
 def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:
     axes.set_title(f"{row.system.answering}\n{names[row.system]}: {what}", fontsize=9)
     axes.margins(y=0.12)
-
-
-def color_of(method: str) -> str:
-    """A method's colour, the same in every figure."""
-    known = list(METHODS)
-    return _PALETTE[(known.index(method) if method in known else len(known)) % len(_PALETTE)]
 
 
 def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float]) -> bytes:
