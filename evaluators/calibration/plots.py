@@ -24,7 +24,7 @@ def curve_figure(measured: Sequence[Measured]) -> bytes:
             axes.spines[["top", "right"]].set_visible(False)
             _panel(axes, one)
 
-    return svg(draw, (7.2, 3.0 * max(1, len(shown))))
+    return svg(draw, (9.0, 3.0 * max(1, len(shown))))
 
 
 def _panel(axes: Any, one: Measured) -> None:
@@ -43,4 +43,5 @@ def _panel(axes: Any, one: Measured) -> None:
     axes.set_xlabel("threshold σ")
     axes.set_ylabel("balanced accuracy, %")
     axes.set_title(f"{one.benchmark}: true and false statements told apart", fontsize=9)
-    axes.legend(frameon=False, fontsize=7, loc="center left")
+    # Beside the curves, of which it would else cover some.
+    axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))

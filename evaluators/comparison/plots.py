@@ -1,4 +1,4 @@
-"""The report's figures of errors as PNG, and what its others share: same numbers, same bytes."""
+"""The report's figures of errors as PNG: same numbers, same bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

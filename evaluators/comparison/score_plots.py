@@ -5,12 +5,16 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
-from evaluators.comparison.palette import color_of
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
-from evaluators.comparison.tables import AVERAGE, mark
+from evaluators.comparison.tables import AVERAGE, NOTHING, mark
+from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import png
 
+_PALETTE = (
+    "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",
+)  # fmt: skip
+"""Of methods, in the order of their registry."""
 _MARKERS = "osD^vP*X"
 _HATCHES = ("", "///", "...", "xx", "\\\\\\")
 """Of systems of one method, which have its colour."""
@@ -116,11 +120,11 @@ def _lines(
     labels, told = names([*lines]), varying(lines)
     forms = list(dict.fromkeys(line.told(told) for line in lines))
     for number, (line, rows) in enumerate(lines.items()):
-        color = color_of(line.method)
+        color = _color(line.method)
         marker = _MARKERS[forms.index(line.told(told)) % len(_MARKERS)]
-        known = {dict(row.system.options).get(option): points(row) for row in rows}
-        if [*known] == [None]:  # it has no such option
-            axes.axhline(known[None][0], color=color, linestyle="--", lw=1, label=labels[line])
+        known = {_value(row, option): points(row) for row in rows}
+        if [*known] == [NOTHING]:  # a level
+            axes.axhline(known[NOTHING][0], color=color, linestyle="--", lw=1, label=labels[line])
             continue
         shift = _SPREAD * ((number + 0.5) / len(lines) - 0.5)
         ordered = [(n + shift, known[value]) for n, value in enumerate(values) if value in known]
@@ -134,19 +138,29 @@ def _lines(
     axes.set_xlabel(LETTERS.get(option, option))
 
 
+def _value(row: Row, option: str) -> Any:
+    """Of an option; of a run that had none, what tables show of it."""
+    return dict(row.system.options).get(option, NOTHING)
+
+
 def _values(lines: dict[System, list[Row]], option: str) -> list[Any]:
     """Of an option, numbers by their size before texts."""
-    known = (dict(row.system.options) for rows in lines.values() for row in rows)
-    values = dict.fromkeys(found[option] for found in known if option in found)
+    found = [{_value(row, option) for row in rows} for rows in lines.values()]
+    values = set().union(*(one for one in found if one != {NOTHING}))
     is_text = {value: not isinstance(value, int | float) for value in values}
     return sorted(values, key=lambda v: (is_text[v], 0 if is_text[v] else v, str(v)))
+
+
+def _color(method: str) -> str:
+    known = list(METHODS)
+    return _PALETTE[(known.index(method) if method in known else len(known)) % len(_PALETTE)]
 
 
 def _looks(rows: Sequence[Row], comparison: Comparison) -> dict[str, tuple[str, str]]:
     """By a system's name its method's colour, and what sets it apart from others of that."""
     looks: dict[str, tuple[str, str]] = {}
     for row in rows:
-        color = color_of(row.system.method)
+        color = _color(row.system.method)
         alike = sum(known == color for known, _ in looks.values())
         looks.setdefault(comparison.names[row.system], (color, _HATCHES[alike % len(_HATCHES)]))
     return looks
