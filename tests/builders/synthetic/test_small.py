@@ -28,7 +28,9 @@ def test_rows_are_short(passages: int) -> None:
         assert all(len(page.sentences) == 1 for page in question.passages)
         assert question.hops in (2, 3)
         assert len({page.title for page in question.passages}) == passages
-    texts = [page.text for question, _ in made("train", 0.3, passages) for page in question.passages]
+    texts = [
+        page.text for question, _ in made("train", 0.3, passages) for page in question.passages
+    ]
     assert sum(map(len, texts)) / len(texts) < 45
 
 
