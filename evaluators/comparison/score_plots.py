@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -56,7 +57,7 @@ def scores_figure(comparison: Comparison, rows: Sequence[Row], metric: Metric) -
     shown = [row for row in rows if any(_interval_at(row, place, metric) for place in places)]
     answering = dict.fromkeys(row.system.answering for row in shown)
     panels = [[row for row in shown if row.system.answering == who] for who in answering]
-    return _grid([[lambda axes, mine=mine: panel(axes, mine)] for mine in panels], (9.0, 3.0))
+    return _grid([[partial(panel, mine=mine)] for mine in panels], (9.0, 3.0))
 
 
 def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:

@@ -60,7 +60,8 @@ def parted(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
     >>> parted([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
     [[('a', 'b', 'c'), (1, 2, 3)], [('a', 'd'), (1, 4)]]
     """
-    parts, start = [], fixed
+    parts: list[Table] = []
+    start = fixed
     for width in widths:
         end = start + width
         parts.append([(*row[:fixed], *row[start:end]) for row in table])
