@@ -1,6 +1,7 @@
 """Hits@1 by the number of hops, a bar a run, with its interval."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from safe_stepwise.store.figures import png
@@ -24,7 +25,7 @@ def figure(runs: Sequence[Mapping[str, Any]]) -> bytes:
             above = [high - top for top, (_, high) in zip(tops, spans, strict=True)]
             at = [place - 0.4 + width * (number + 0.5) for place in range(len(groups))]
             color = _PALETTE[number % len(_PALETTE)]
-            axes.bar(at, tops, width, color=color, label=run["name"][:60])
+            axes.bar(at, tops, width, color=color, label=fill(run["name"][:60], 30))
             axes.errorbar(at, tops, (below, above), fmt="none", ecolor="#333333", capsize=2)
         axes.set_xticks(range(len(labels)), labels)
         axes.set_ylim(0, 1.05)
