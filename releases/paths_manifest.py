@@ -269,8 +269,7 @@ def _engine(said: Any, has: Mapping[str, bool], known: KnownPaths) -> None:
     """
     if not isinstance(said, str):
         raise UserError(f"{EVALUATION}.paths: has to be a list of texts")
-    head, _, rest = said.partition("=")
-    spec = rest if rest and ":" not in head else said
+    spec = named(said)[1]
     if spec in known.baselines:
         return
     for own, there in has.items():
@@ -282,6 +281,16 @@ def _engine(said: Any, has: Mapping[str, bool], known: KnownPaths) -> None:
         known.check_engine(spec)
     except UserError as error:
         raise UserError(f"{EVALUATION}.paths: {said!r} is no baseline, and {error}") from None
+
+
+def named(said: str) -> tuple[str, str]:
+    """The name that a contender is given, if any, and who it is.
+
+    >>> named("KTO=vllm:m+{adapter}"), named("symbolic:error_rate=0.3")
+    (('KTO', 'vllm:m+{adapter}'), ('', 'symbolic:error_rate=0.3'))
+    """
+    head, _, rest = said.partition("=")
+    return (head, rest) if rest and ":" not in head else ("", said)
 
 
 def _source(values: Any, where: str, beside: Path) -> SourceEntry:

@@ -121,12 +121,21 @@ RelationPath = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A relation path from a topic entity."""
+
+    topic: str
+    path: RelationPath
+
+
+@dataclass(frozen=True, slots=True)
 class KGQuestion:
     """A question over a knowledge graph, whose answers are a set of its entities.
 
     Names, of topics and answers too, are those of the graph and never normalised: MetaQA's differ
     by no more than their case, at times. ``gold_paths`` are the relation paths that a benchmark
-    annotates from its topics, and ``hops`` their length; what it does not say is empty or 0.
+    annotates, each from the topic that it is right from, and ``hops`` their length; what it does
+    not say is empty or 0.
     """
 
     id: str
@@ -135,20 +144,12 @@ class KGQuestion:
     question: str
     topics: tuple[str, ...]
     answers: frozenset[str]
-    gold_paths: tuple[RelationPath, ...] = ()
+    gold_paths: tuple[Candidate, ...] = ()
     hops: int = 0
 
     def __post_init__(self) -> None:
         if not self.topics or not all((*self.topics, *self.answers)):
             raise ValueError("a question over a graph has a topic, and no name in it is empty")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A relation path from a topic entity."""
-
-    topic: str
-    path: RelationPath
 
 
 ConstraintKind = Literal["type", "multi_entity", "explicit_time", "implicit_time", "ordinal"]

@@ -103,6 +103,15 @@ def mean_of(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
+def set_f1(shared: int, said: int, right: int) -> float:
+    """F1 of two sets by their sizes and that of what they share, 0 where both are empty.
+
+    >>> set_f1(1, 2, 1) == mean_of(1 / 2, 1 / 1)
+    True
+    """
+    return 2 * shared / max(1, said + right)
+
+
 def score(
     predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str
 ) -> Scores:

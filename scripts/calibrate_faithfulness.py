@@ -6,8 +6,6 @@ python -m scripts.calibrate_faithfulness --verified build/verified --output buil
 import argparse
 from collections.abc import Iterable, Sequence
 
-from tqdm import tqdm
-
 from evaluators.calibration import report
 from evaluators.calibration.cases import Case
 from evaluators.calibration.measuring import measure
@@ -17,6 +15,7 @@ from evaluators.distances import Distance
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store import progress
 from scripts.calibration_sources import Benchmark, benchmark_of, distances_of, films_of, rows_of
 from scripts.cli import COUNT, FILE, FOLDER, NAMES, SEED, Parser, command, run
 
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _bar(cases: Iterable[Case], what: str, total: int) -> Iterable[Case]:
-    return tqdm(cases, desc=what, total=total, unit="chain", delay=1)
+    return progress.bar(cases, desc=what, total=total, unit="chain", delay=1)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -1,25 +1,37 @@
 """Options of the evaluation over a knowledge graph; no command itself."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from builders.paths.relation_readers import READERS
 from evaluators.deliberation.contending import CANDIDATES
 from evaluators.deliberation.labelled import CONFIGS
+from evaluators.deliberation.options import IN_FLIGHT, Options
 from evaluators.deliberation.proposing import BASELINES
-from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.graphs.relation_paths import CONVENTIONS, HOPS, NO_TOPIC
+from safe_stepwise.methods.deliberation import MOST_ENDS, Deliberating
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.running import AT_ONCE
 from scripts.cli import COUNT, FILE, FOLDER, SEED, add_model_options
 from scripts.role_options import add_role_options, roles_of
 
-IN_FLIGHT = 64
 ROLES = roles_of(("deliberation/propose", *PROMPTS))
 _PARTS = {
     "introspection": "the path that is chosen first answers, unverified",
     "predefined-constraints": "the model finds conditions of its own",
     "feedback": "the next choice isn't told what was wrong",
 }
+
+
+def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Options:
+    """What a command line comes to; raises ``UserError`` for what the user can mend."""
+    add_options(parser)
+    given = vars(parser.parse_args(arguments))
+    introspection, predefined, feedback = (given.pop(name.replace("-", "_")) for name in _PARTS)
+    given |= {name: tuple(given[name]) for name in ("questions", "paths")}
+    loop = Deliberating(introspection, predefined, feedback, most_ends=given.pop("most_ends"))
+    return Options(loop=loop, **given)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--benchmark", default="metaqa", metavar="NAME", help=f"{names} (default metaqa)")
     add("--split", default="test", help="of the questions, for the record (default test)")
     add("--limit", **COUNT, help="the first N questions (default: all)")
-    add("--per-hop", **COUNT, help="the first N of each number of hops (the paper: 200, drawn)")
+    few = "the first N of each number of hops (the paper: 200, drawn); see below on gold paths"
+    add("--per-hop", **COUNT, help=few)
     learn = parser.add_argument_group("what baselines learn from, and what is held out")
     add = learn.add_argument
     add("--train", **FOLDER, help="a set of build_paths (default: each question of all others)")
@@ -55,10 +68,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--constrained", action="store_false", help=held, **free)
     add("--free", action="store_true", help="let them name any path", **free)
     add("--max-hops", **COUNT, default=HOPS, help=f"relations of a path, at most (default {HOPS})")
+    again = (
+        "what a path may come back to: no_topic (the default: not the topic entity, as MetaQA's "
+        "answers are made), no_revisit (no entity that it went by), walk (anything, as a plain "
+        "join); see below"
+    )
+    add("--convention", choices=CONVENTIONS, default=NO_TOPIC, help=again)
     loop = parser.add_argument_group("the loop, less a part of it (the paper's Table 3)")
     for name, what in _PARTS.items():
         dest = name.replace("-", "_")
         loop.add_argument(f"--no-{name}", dest=dest, action="store_false", help=what)
+    ends = f"entities of a path that are shown, and can be answers (default {MOST_ENDS})"
+    loop.add_argument("--most-ends", **COUNT, default=MOST_ENDS, help=ends)
     how = parser.add_argument_group("how")
     add_model_options(how, IN_FLIGHT)
     add_role_options(how, ROLES, roles_of(PROMPTS))

@@ -4,9 +4,7 @@ make demo-paths    (or, where torch, trl, peft and bitsandbytes are installed:
                     python -m scripts.demo_paths)
 """
 
-from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from builders.paths.kg_build import build
@@ -14,20 +12,12 @@ from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_summary import summary
 from builders.synthetic.films import Films, write_films
 from cards.paths import files
-from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import Proposing, contenders, engines_of
+from evaluators.deliberation.options import Options
 from evaluators.deliberation.proposing import BASELINES
-from evaluators.deliberation.results import OWNED
-from evaluators.deliberation.running import Plan
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import HOPS
-from safe_stepwise.open import open_engine
-from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import paths_set
 from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn
-from scripts.deliberation_source import source_of
+from scripts.evaluate_deliberation import evaluated
 from scripts.training_options import forget_stale
 from scripts.training_options import summary as told
 from trainers.config import PathRecipe, read_recipe
@@ -96,18 +86,22 @@ def measured(
     kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path
 ) -> str:
     """The held-out questions answered by the first path of each; what came of it, in words."""
-    asked = Namespace(benchmark=BENCHMARK, questions=[str(questions)], split="train", kb=kb)
-    held_out = {"train": dataset, "splits": "template", "held_out": True, "per_hop": per_hop}
-    vars(asked).update(held_out, labels="gold", max_hops=HOPS, limit=None)
-    how = Proposing(candidates=1, constrained=True, labels="gold", seed=0)
-    with (
-        exclusive(output, "evaluation", OWNED),
-        closing(ResponseCache(output.with_name("replies.sqlite"))) as cache,
-    ):
-        source, learnt, notes = source_of(asked)
-        clients = {spec: Client(open_engine(spec), cache) for spec in engines_of(specs)}
-        found = contenders(specs, how, source.asked, learnt, clients)
-        return carry_out(Plan(source, found, output, notes=notes))
+    return evaluated(
+        Options(
+            questions=(str(questions),),
+            paths=tuple(specs),
+            output=output,
+            kb=kb,
+            benchmark=BENCHMARK,
+            split="train",
+            per_hop=per_hop,
+            train=dataset,
+            splits="template",
+            held_out=True,
+            candidates=1,
+            cache=output.with_name("replies.sqlite"),
+        )
+    )
 
 
 if __name__ == "__main__":

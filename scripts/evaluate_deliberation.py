@@ -7,59 +7,61 @@
 from collections.abc import Sequence
 from contextlib import closing
 
-from builders.paths.relation_readers import READERS
+from builders.paths.questions import Questions
+from builders.paths.relation_readers import known_benchmark
 from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import CANDIDATES, Proposing, contenders, engines_of
-from evaluators.deliberation.results import OWNED
+from evaluators.deliberation.contending import contenders, engines_of
+from evaluators.deliberation.options import Options
+from evaluators.deliberation.results import GRAPH, OWNED
 from evaluators.deliberation.running import Plan
+from evaluators.deliberation.source import chosen
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import TRIES, Client
-from safe_stepwise.errors import one_of
-from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.open import Opener
+from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.locks import exclusive
-from scripts.cli import Parser, command, run
-from scripts.deliberation_options import add_options
-from scripts.deliberation_source import source_of
+from scripts.cli import command, run, warn
+from scripts.deliberation_options import options_of
 
 
 def main(arguments: Sequence[str]) -> None:
     """Evaluate and print a summary; raises ``UserError`` for what the user can mend."""
-    options = _parser().parse_args(arguments)
-    options.benchmark = one_of(options.benchmark, READERS, "--benchmark")
+    parser = command("evaluate_deliberation", (__doc__ or "").partition("\n")[0])
+    print(evaluated(options_of(parser, arguments)))
+
+
+def evaluated(options: Options) -> str:
+    """Evaluate; returns the summary, and raises as `main` does."""
+    read = known_benchmark(options.benchmark), options.questions, options.split, options.kb
+    questions = Questions(*read, options.max_hops, options.output / GRAPH)
     opener = Opener(options.timeout)
-    generating = None if options.generator is None else opener(options.generator)
-    proposing = {spec: opener(spec) for spec in engines_of(options.paths)}
-    candidates = options.candidates or (CANDIDATES if options.generator else 1)
-    loop = Deliberating(options.introspection, options.predefined_constraints, options.feedback)
     with (
         exclusive(options.output, "evaluation", OWNED),
         closing(ResponseCache(options.cache or default_cache())) as cache,
     ):
-        source, learnt, notes = source_of(options)
-        how = Proposing(candidates, not options.free, options.labels, options.seed)
+        asked = chosen(options, questions)
+        if asked.note:
+            warn(asked.note)
+        # What is wrong with the files is said by now, before an engine lacks its extra.
         asking = (cache, options.in_flight, TRIES, options.allowance)
-        found = contenders(
-            *(options.paths, how, source.asked, learnt),
-            {spec: Client(engine, *asking) for spec, engine in proposing.items()},
-        )
+        generating = Client(opener(options.generator), *asking) if options.generator else None
+        clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
+        how = options.proposing
+        source, notes = asked.joined(options.convention)
         plan = Plan(
             source,
-            found,
+            contenders(options.paths, how, source.asked, asked.learnt, clients),
             options.output,
-            None if generating is None else Client(generating, *asking),
-            loop,
+            generating,
+            options.loop,
             options.at_once,
             options.seed,
-            {**notes, "candidates": candidates, "constrained": how.constrained},
+            {**notes, "candidates": how.candidates, "constrained": how.constrained},
+            {**options.conditions, **asked.learnt_from},
         )
-        print(carry_out(plan))
-
-
-def _parser() -> Parser:
-    parser = command("evaluate_deliberation", (__doc__ or "").partition("\n")[0])
-    add_options(parser)
-    return parser
+        said = carry_out(plan)
+        remove_folder(options.output / GRAPH)
+        return said
 
 
 if __name__ == "__main__":

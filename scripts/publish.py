@@ -17,6 +17,7 @@ from releases.leaderboard import listed
 from releases.plan import dry_run, plan_release
 from releases.push import Publisher, push
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import progress
 from scripts.cli import command, run, seconds
 
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
 def _reading(release: Release) -> Iterator[Callable[[str], None]]:
     """A bar over the files that are checked, once that takes more than a second."""
     total = sum(len(artifact.files) for artifact in release.artifacts)
-    with tqdm(total=total, unit="file", desc="check", delay=1) as bar:
+    with progress.bar(total=total, unit="file", desc="check", delay=1) as bar:
         yield lambda _: (bar.update(), None)[1]
 
 

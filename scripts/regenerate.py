@@ -41,6 +41,8 @@ def main(arguments: Sequence[str]) -> None:
     if options.dry_run:
         speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
         print(dry_run(options.manifest, options.output, speed, **which))
+        if of_paths(options.manifest):
+            release_foreseen.refuse_owed(options.manifest)
         return
     how = {name: getattr(options, name) for name in ("cache", "in_flight", "timeout")} | which
     try:
@@ -74,7 +76,7 @@ def _paths(manifest_file: Path, output: Path, *, in_flight: int = IN_FLIGHT, **t
     """The same of relation paths."""
     manifest = read_paths(manifest_file, KNOWN_PATHS)
     asking = {"in_flight": in_flight, "cache": told.pop("cache"), "timeout": told.pop("timeout")}
-    measured = deliberation_parts(manifest, output, evaluate_deliberation.main, **asking)
+    measured = deliberation_parts(manifest, output, evaluate_deliberation.evaluated, **asking)
     others = [*proposer_parts(manifest, output), *measured, *card_parts(manifest, output)]
     return release_paths.released(manifest, output, others, made_by(), **told)
 

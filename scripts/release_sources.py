@@ -35,10 +35,11 @@ KNOWN = KnownPaths(
 
 def differing(manifest: PathsManifest) -> Iterator[str]:
     """What is wrong with the sources, a line each."""
+    reader = READERS[manifest.paths.benchmark]
     for key, entry in manifest.sources.items():
         where = f"{key}: {entry.input}"
         if not is_here(entry):
-            yield f"{where} is not here; the manifest's own lines say where to get it"
+            yield (f"{where} is not here; get it from {reader.HOMEPAGE} and put it there")
         elif entry.sha256 is not None and (found := sources.digest(entry.input)) != entry.sha256:
             yield (
                 f"{where} has the SHA-256 {found}, not {entry.sha256}; get the file that was "

@@ -1,7 +1,5 @@
-"""What the commands that train share: a recipe's keys as options, and what is said at the end."""
+"""What the commands that train share: how they run, and what is said at the end."""
 
-import argparse
-import dataclasses
 import os
 import shutil
 import sys
@@ -11,9 +9,10 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
-from scripts.cli import command, warn
+from scripts.cli import warn
+from scripts.recipe_options import read_options
 from trainers.checkpoints import read_json
-from trainers.config import Recipe, keys, known_key, read_recipe
+from trainers.config import Recipe, read_recipe
 from trainers.data import kind_of
 from trainers.full import MODEL
 from trainers.record import RECORD
@@ -36,9 +35,9 @@ def trained(name: str, description: str, of: type[Recipe], arguments: Sequence[s
             raise
         raise SystemExit(2) from None  # the first process says it for all
     except KeyboardInterrupt:
-        print(
-            f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr
-        )
+        if first:
+            goes_on = "the same command" if resume else "--resume"
+            print(f"interrupted; {goes_on} goes on", file=sys.stderr)
         raise SystemExit(130) from None
     if first:
         print(summary(record, recipe.output))
@@ -82,36 +81,3 @@ def forget_stale(recipe: Recipe) -> None:
         same &= made["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
     if not same or made["dataset"]["sha256"] != fingerprint(rows):
         shutil.rmtree(recipe.output)
-
-
-def read_options(
-    name: str, description: str, of: type[Recipe], arguments: Sequence[str]
-) -> tuple[Path | None, dict[str, str], bool]:
-    """The recipe's file, what takes the place of its keys, and whether to go on with a run."""
-    parser = command(name, description)
-    parser.argument_default, parser.allow_abbrev = argparse.SUPPRESS, False
-    add = parser.add_argument
-    add("--config", type=Path, metavar="FILE", help="a recipe: trainers/recipes/NAME.yaml")
-    add("--resume", action="store_true", help="go on from the last complete checkpoint, if any")
-    names = []
-    for key in keys(of):
-        names.append(key.name)
-        spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
-        default = "" if key.default is dataclasses.MISSING else f" ({_shown(key.default)})"
-        help_ = key.help.replace("%", "%%") + default
-        flag: dict[str, Any] = {"nargs": "?", "const": "true"} if key.type is bool else {}
-        add(*sorted(spellings), dest=key.name, metavar=key.name.upper(), help=help_, **flag)
-    found, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        asked = unknown[0].partition("=")[0]
-        if asked.startswith("--"):
-            known_key(asked.lstrip("-").replace("-", "_"), names, asked)
-        raise UserError(f"{unknown[0]!r} belongs to no option; see {parser.prog} --help")
-    options = vars(found)
-    return options.pop("config", None), options, options.pop("resume", False)
-
-
-def _shown(default: Any) -> str:
-    if default is None or default == ():
-        return "not set"
-    return str(default).lower() if isinstance(default, bool) else str(default)

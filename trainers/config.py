@@ -176,7 +176,11 @@ class PathFilters(RowFilters):
     """Which relation paths a run learns; an ablation leaves out a kind of negative."""
 
     paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
-    negatives: Annotated[tuple[str, ...], "keep only these kinds; if not set, all (kto)"] = ()
+    negatives: Annotated[
+        tuple[str, ...],
+        "keep only these (kto): truncation, swap, deletion, spurious, flipped, wrong_relation; "
+        "if not set, all",
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

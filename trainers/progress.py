@@ -1,4 +1,4 @@
-"""What is told while training: a bar, a log of every step, and the mark of each checkpoint.
+"""What is told while training: a bar, a log of every step, the mark of each checkpoint; its end.
 
 Imported when training begins, as it stands on transformers.
 """
@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
 from transformers import TrainerCallback
 
+from safe_stepwise.store import progress
 from trainers.checkpoints import mark_complete
+from trainers.interruption import Interruption
 from trainers.record import LEARNT
 
 _LOGGED = ("eval_loss", *LEARNT, "num_tokens")
@@ -36,7 +37,8 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         """Start the clock and the bar."""
         self.begun, self.earlier = time.monotonic(), state.global_step
         if state.is_world_process_zero:
-            self.bar = tqdm(total=state.max_steps, initial=self.earlier, unit="step", desc="train")
+            steps = {"total": state.max_steps, "initial": self.earlier, "unit": "step"}
+            self.bar = progress.bar(**steps, desc="train")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Move the bar."""
@@ -73,3 +75,22 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         """Let the bar stand as it is."""
         if self.bar is not None:
             self.bar.close()
+
+
+class StopWhenAsked(TrainerCallback):  # type: ignore[misc]
+    """Ends a training after a step, and keeps it, once any of its processes is asked to stop."""
+
+    def __init__(self, interruption: Interruption) -> None:
+        self.interruption = interruption
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """All processes stop after the same step, or those left would wait for the others."""
+        from accelerate import PartialState
+        from accelerate.utils import gather_object
+
+        asked = [self.interruption.asked]
+        if PartialState().num_processes > 1:
+            asked = gather_object(asked)
+        if any(asked):
+            self.interruption.asked = True
+            control.should_save = control.should_training_stop = True

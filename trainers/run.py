@@ -23,6 +23,7 @@ from trainers import checkpoints, full, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
 from trainers.data import Data, kind_of, read_data
+from trainers.interruption import Interruption
 from trainers.kto import KTO
 from trainers.objective import Objective
 from trainers.record import RECORD
@@ -47,6 +48,9 @@ def train(
     output that is complete, the record is returned. Under ``accelerate launch`` only the first
     process writes. ``warn`` is told what may matter but stops nothing; ``kind`` is what its rows
     are (those of the recipe's verifier, if not said).
+
+    A first Ctrl-C or SIGTERM ends it with ``KeyboardInterrupt`` after the step that is under way,
+    with a checkpoint; the next ends the process (`trainers.interruption`).
 
     Raises ``UserError`` for what the user can mend: a missing library, model or dataset, rows that
     can't be trained on, an output that holds another run.
@@ -113,7 +117,7 @@ def _train(
     held_out = objective.rows(recipe, data.held_out) if data.held_out else None
     before = _measured_before(trainer, held_out, objective, work, last)
     set_seed(recipe.seed)  # measuring draws, too
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    _ended(trainer, None if last is None else str(last), processes.is_main_process)
     seconds = progress.seconds
     after = _measured(trainer, held_out, objective)
     measured: dict[str, float | None] = {"rows": len(data.held_out)}
@@ -142,6 +146,17 @@ def _told(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
         trainer.remove_callback(theirs)
     trainer.add_callback(progress)
     return progress
+
+
+def _ended(trainer: Any, checkpoint: str | None, first: bool) -> None:
+    """Train to the end, or if asked to that of a step: then it raises ``KeyboardInterrupt``."""
+    from trainers.progress import StopWhenAsked
+
+    with Interruption(first) as interruption:
+        trainer.add_callback(StopWhenAsked(interruption))
+        trainer.train(resume_from_checkpoint=checkpoint)
+    if interruption.asked:
+        raise KeyboardInterrupt
 
 
 def _measured(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.paths.kg_collect import PathsBuild, collect, graph_of, inputs_of
+from builders.paths.kg_collect import PathsBuild, collect
+from builders.paths.relation_inputs import Graph, InputFile, graph_of, inputs_of
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import (
     CONFIGS,
@@ -27,7 +28,7 @@ from builders.paths.relation_rows import (
     rows_of,
 )
 from builders.paths.relation_splits import SPLITS, WAYS, Splits, held_out
-from builders.paths.relation_statistics import Audit, Graph, InputFile, PathStatistics
+from builders.paths.relation_statistics import Audit, PathStatistics
 from builders.paths.weak import Templates, popularity
 from builders.verified.statistics import libraries
 from builders.work import publishing
@@ -66,8 +67,8 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
         return f"{done.standing.done} questions searched"
 
     with publishing.building(plan.output, (name,), plan.version, plan.work, said, PathStatistics):
-        inputs = inputs_of(plan)
-        graph, about = graph_of(plan)
+        inputs = inputs_of(plan.sources)
+        graph, about = (None, None) if plan.kb is None else graph_of(plan.kb, plan.work)
         collect(plan, graph, done)
         corpus = _survey(plan, done)
         release = publishing.new_release(plan.work)

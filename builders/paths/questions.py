@@ -1,7 +1,7 @@
 """Questions over a graph as they are put to whoever answers: with their graphs and gold paths."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import RawRow, canonical_split, decode
+from builders.paths.relation_inputs import Graph, GraphFile, graph_of, inputs_of
 from builders.paths.relation_readers import Reader, check_graph, reader_of
 from builders.paths.weak import Explored, Templates, explore
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
-from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.store.progress import counts, telling
@@ -41,6 +41,8 @@ class Questions:
     kb: Path | None
     hops: int
     """Of a path, at most."""
+    work: Path
+    """A folder that a large graph is put into."""
 
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
@@ -49,6 +51,19 @@ class Questions:
     def reader(self) -> Reader:
         """Who reads the rows."""
         return reader_of(self.benchmark)
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What they are, for a record; raises ``UserError`` for a source that can't be read, and
+        for a ``kb`` that is no graph."""
+        graph = None if self._shared is None else self._shared[1]
+        return {
+            "benchmark": self.benchmark,
+            "sources": {one.name: one.digest for one in inputs_of(self.sources)},
+            "split": self.split,
+            "graph": None if graph is None else {"name": graph.name, "sha256": graph.digest},
+            "max_hops": self.hops,
+        }
 
     def read(self) -> list[KGQuestion]:
         """All questions; ``UserError`` with the place of a row that can't be read, or repeats an
@@ -67,8 +82,8 @@ class Questions:
 
     def graphs(self) -> Iterator[GraphStore]:
         """The graph of each question, in their order; raises as `read`, and for a bad file."""
-        if self.kb is not None:
-            yield from repeat(self._shared)
+        if self._shared is not None:
+            yield from repeat(self._shared[0].open())
         for raw, content in self._rows():
             try:
                 found = self._graph(content)
@@ -76,13 +91,18 @@ class Questions:
                 raise _bad(raw, str(error)) from None
             yield found
 
+    def gold(
+        self,
+        asked: Sequence[KGQuestion],
+        known: Mapping[str, tuple[RelationPath, ...]],
+        put: Collection[int],
+    ) -> tuple[list[Gold], str]:
+        """`gold_paths` of what was read, of which the places ``put`` are to be answered."""
+        return gold_paths(asked, known, self.graphs(), self.hops, put)
+
     @cached_property
-    def _shared(self) -> MemoryGraph:
-        assert self.kb is not None
-        try:
-            return MemoryGraph(read_triples(self.kb))
-        except ValueError as error:
-            raise UserError(f"{self.kb}: {error}") from None
+    def _shared(self) -> tuple[GraphFile, Graph] | None:
+        return None if self.kb is None else graph_of(self.kb, self.work)
 
     def _graph(self, content: Mapping[str, Any]) -> MemoryGraph:
         try:
@@ -113,26 +133,39 @@ def gold_paths(
     known: Mapping[str, tuple[RelationPath, ...]],
     graphs: Iterator[GraphStore],
     hops: int,
+    put: Collection[int] | None = None,
 ) -> tuple[list[Gold], str]:
     """The gold paths of each question by topic, and where they come from, in words.
 
     What the benchmark annotates goes first, then what is ``known`` of a template. Of the others
-    they are derived (`weak.Templates`); where the number of hops isn't known either, the paths of
-    the best execution F1 stand for them.
+    they are derived (`weak.Templates`), from all questions however few are ``put`` (places; all, if
+    not said): what tells paths of one template apart is how many questions of others have them.
+    Where the number of hops isn't known either, the paths of the best execution F1 stand for them,
+    searched for what is put alone.
     """
+    wanted = frozenset(range(len(asked)) if put is None else put)
     templates = [masked(one.question, one.topics) for one in asked]
     found: dict[int, Gold] = {}
-    origins = []
+    origins: dict[int, str] = {}
     for place, one in enumerate(asked):
-        if paths := one.gold_paths or known.get(templates[place], ()):
-            found[place] = dict.fromkeys(one.topics, paths)
-            origins.append(ANNOTATED if one.gold_paths else OF_SET)
-    if len(found) < len(asked):
-        owed = [place for place in range(len(asked)) if place not in found]
-        derived = _derived(asked, templates, owed, graphs, hops)
-        found |= derived
-        origins += [DERIVED if asked[place].hops else BEST for place in derived]
-    return [found.get(place, {}) for place in range(len(asked))], _origin(Counter(origins))
+        of_set = known.get(templates[place], ())
+        if gold := _annotated(one) or (dict.fromkeys(one.topics, of_set) if of_set else {}):
+            found[place] = gold
+            origins[place] = ANNOTATED if one.gold_paths else OF_SET
+    left = [place for place in range(len(asked)) if place not in found]
+    owed = [place for place in left if asked[place].hops or place in wanted]
+    if wanted.intersection(owed):
+        found |= _derived(asked, templates, owed, graphs, hops)
+        origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
+    told = Counter(origins[place] for place in sorted(wanted & origins.keys()))
+    return [found.get(place, {}) for place in range(len(asked))], _origin(told)
+
+
+def _annotated(one: KGQuestion) -> Gold:
+    found: Gold = {}
+    for candidate in one.gold_paths:
+        found[candidate.topic] = (*found.get(candidate.topic, ()), candidate.path)
+    return found
 
 
 def _origin(times: Counter[str]) -> str:

@@ -1,6 +1,5 @@
 """A chunk of a benchmark's questions: parsed, their paths searched, stored with their negatives."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,12 @@ import pyarrow as pa
 from builders.benchmarks.rows import content_of, digest_of, read_rows
 from builders.benchmarks.sources import RawRow
 from builders.paths.negatives import negatives
+from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import reader_of
 from builders.paths.weak import Explored, explore
 from builders.work.rejects import Reject
 from safe_stepwise.errors import RowError
-from safe_stepwise.graphs.sqlite_store import SqliteGraph
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
-from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest
@@ -62,26 +60,6 @@ class Searcher:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFile:
-    """Where the graph is: triples a line, or what `build_sqlite` wrote of them."""
-
-    file: Path
-    digest: str
-    """SHA-256 of the triples' file."""
-
-    def open(self) -> GraphStore:
-        """The graph, read once a process."""
-        return _opened(self)
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(graph: GraphFile) -> GraphStore:
-    if graph.file.suffix == ".sqlite":
-        return SqliteGraph(graph.file)
-    return MemoryGraph(read_triples(graph.file))
 
 
 @dataclass(frozen=True, slots=True)

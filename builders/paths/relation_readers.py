@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import Chunk, canonical_split, decode
 from builders.paths import cwq, metaqa, webqsp
 from safe_stepwise.errors import RowError, UserError, one_of
@@ -36,12 +37,29 @@ class Reader(Protocol):
 
 READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": webqsp, "cwq": cwq}
 
+OF_PASSAGES = frozenset(BENCHMARKS)
+"""Those that other commands take."""
 _SIZE = 1_000
 
 
 def reader_of(benchmark: str) -> Reader:
     """The module of a benchmark; ``UserError`` with the nearest name for one that is not known."""
-    return READERS[one_of(benchmark, READERS, "--benchmark")]
+    return READERS[known_benchmark(benchmark)]
+
+
+def known_benchmark(name: str) -> str:
+    """``name`` if it is one of them; else ``UserError`` with the nearest, or with what is done with
+    a benchmark of passages.
+
+    >>> known_benchmark("webqsp")
+    'webqsp'
+    """
+    if name in OF_PASSAGES and name not in READERS:
+        raise UserError(
+            f"--benchmark {name}: its questions have passages and no knowledge graph; here are "
+            f"{', '.join(READERS)} (for {name}: python -m scripts.build_verified)"
+        )
+    return one_of(name, READERS, "--benchmark")
 
 
 def check_graph(benchmark: str, kb: object) -> None:

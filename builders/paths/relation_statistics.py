@@ -5,31 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builders.paths.negatives import KINDS, POSITIVE
+from builders.paths.relation_inputs import Graph, InputFile
 from builders.paths.relation_rows import Labelled
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import RelationPath
 
 RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A source: its name, and its digest or commit."""
-
-    name: str
-    digest: str
-    synthetic: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The knowledge graph; None of it is known where each row brings its own."""
-
-    name: str
-    digest: str
-    triples: int
-    relations: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from safe_stepwise.graphs.relation_paths import HOPS, search
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.records import RelationPath
+from safe_stepwise.scoring import set_f1
 
 RARE = 0.2
 """A path that is best so much less often than another of the best is dropped."""
@@ -72,7 +73,7 @@ def explore(
     plain = [
         Candidate(
             path,
-            2 * len(there) / (len(found[path]) + len(answers)),
+            set_f1(len(there), len(found[path]), len(answers)),
             any(distance[node] == len(path) for node in there),
         )
         for path, there in hits.items()

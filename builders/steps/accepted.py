@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.steps.mining import Mined, Refinement, hold_against
 from builders.steps.questions import (
     VerifiedSet,
@@ -27,6 +25,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Step
+from safe_stepwise.store import progress
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.names import TRAIN
 from safe_stepwise.store.parsing import parse_json
@@ -128,7 +127,7 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, given: AcceptedSteps)
     for step in given.steps:
         by_question.setdefault(question_key(step.benchmark, step.question_id), []).append(step)
     near = near_evaluation(verified)
-    with tqdm(total=len(by_question), unit="question", desc="refinement", delay=1) as bar:
+    with progress.bar(total=len(by_question), unit="question", desc="refinement", delay=1) as bar:
         for benchmark in _benchmarks(plan, verified, given):
             ids = [s.question_id for s in given.steps if s.benchmark == benchmark]
             for row in rows(verified, benchmark, TRAIN, None, plan.seed, among=ids):

@@ -13,8 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from builders.steps.questions import VerifiedSet, near_evaluation, prepared, rows, splits_of
 from builders.steps.rows import StepRow
 from builders.steps.weaknesses import family_of
@@ -33,6 +31,7 @@ from safe_stepwise.methods.loop import (
     tries_at_steps,
 )
 from safe_stepwise.records import FAILED, Feedback, Question, Step, Trajectory
+from safe_stepwise.store import progress
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
 
@@ -153,7 +152,8 @@ async def mine(
 ) -> Mined:
     """Run the loop over the training questions and compare verdicts; cases in a fixed order."""
     mined = Mined()
-    with tqdm(total=_total(plan, verified), unit="question", desc="refinement", delay=1) as bar:
+    total = _total(plan, verified)
+    with progress.bar(total=total, unit="question", desc="refinement", delay=1) as bar:
 
         async def one(checker: Checker) -> None:
             trajectory = await run_question(checker.question, generator, verifier, plan.limits)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.steps.features import check_row
 from builders.steps.questions import VerifiedSet, prepared, rows, splits_of
 from builders.steps.remarks import GIVES_AWAY, names_answer
@@ -44,6 +42,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import format_step
+from safe_stepwise.store import progress
 from safe_stepwise.store.event_loop import for_each, wait_for
 from safe_stepwise.store.names import REFINED, REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
@@ -117,7 +116,7 @@ class Rewriter:
         self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
     ) -> list[StepRow | str]:
         found: dict[int, StepRow | str] = {}
-        with tqdm(total=len(chosen), unit="row", desc="rewording", delay=1) as bar:
+        with progress.bar(total=len(chosen), unit="row", desc="rewording", delay=1) as bar:
 
             async def one(number: int) -> None:
                 row = chosen[number]

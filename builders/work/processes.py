@@ -16,8 +16,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from builders.work.ranks import (
     RankError,
     Survey,
@@ -30,6 +28,7 @@ from builders.work.ranks import (
 )
 from builders.work.workers import end_with_parent
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import progress
 from safe_stepwise.store.progress import counts
 
 PATIENCE = 30.0
@@ -63,7 +62,8 @@ def _watch(launcher: BaseProcess, work: Work[Any], found: Survey, attempt: Path)
     rows = sum(size for _, size in found.owed.values())
     cached = found.rows - rows
     gone: dict[str, float] = {}
-    with tqdm(total=found.rows, initial=cached, unit=work.unit, desc=work.title, delay=1) as bar:
+    shown: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
+    with progress.bar(total=found.rows, initial=cached, **shown) as bar:
         while launcher.is_alive():
             launcher.join(0.5)
             owed = sum(found.missing())

@@ -66,6 +66,21 @@ def engines_of(specs: Sequence[str]) -> list[str]:
     return [spec for spec in said if spec not in BASELINES]
 
 
+def check_paths(specs: Sequence[str]) -> None:
+    """Raise ``UserError`` for two of ``--paths`` that are given, or have, one name."""
+    engines_of(specs)
+    seen = set[str]()
+    for name, spec in map(named, specs):
+        name = name or spec
+        if name in seen:
+            raise _twice(name, spec)
+        seen.add(name)
+
+
+def _twice(name: str, spec: str) -> UserError:
+    return UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
+
+
 def contenders(
     specs: Sequence[str],
     how: Proposing,
@@ -83,7 +98,7 @@ def contenders(
         proposer = _proposer(spec, how, asked, learnt, clients)
         name = name or proposer.name
         if name in found:
-            raise UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
+            raise _twice(name, spec)
         found[name] = Contender(name, proposer)
     return tuple(found.values())
 
@@ -102,17 +117,15 @@ def _proposer(
         if not any(one.gold for one in asked):
             raise UserError("--paths oracle: no gold path of any question is known")
         return oracle()
-    examples = learnt.learnt(how.labels) if learnt else _others(asked, how.labels)
+    examples = learnt.learnt(how.labels) if learnt else _others(asked)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {how.labels} path")
     learner = majority if spec == "majority" else nearest
     return learner(examples, how.candidates, how.constrained)
 
 
-def _others(asked: Sequence[Asked], labels: Labels) -> list[Example]:
+def _others(asked: Sequence[Asked]) -> list[Example]:
     """The questions themselves, of which each learns from all others."""
-    if labels != "gold":
-        raise UserError("--labels weak: name the set that holds them with --train")
     found: dict[str, Example] = {}
     for one in asked:
         words, paths = one.question.question, [path for own in one.gold.values() for path in own]
@@ -132,8 +145,6 @@ def held_out(
     With ``only`` those of the set's test split; raises ``UserError`` where there are none.
     """
     if learnt is None:
-        if only:
-            raise UserError("--held-out: name the set whose test split is meant with --train")
         return [*range(len(asked))], {}, ""
     of = [learnt.split_of(one.question.question, one.template) for one in asked]
     counts = {split or "neither": of.count(split) for split in dict.fromkeys(of)}

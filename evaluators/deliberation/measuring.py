@@ -25,6 +25,7 @@ from evaluators.deliberation.answering import PROPOSE, answers_of
 from evaluators.deliberation.asked import Asked
 from evaluators.deliberation.proposing import LOST, NOWHERE, PROPOSER, UNREADABLE
 from evaluators.deliberation.scorers import METRICS, OURS, SCORERS, Score
+from safe_stepwise.methods.deliberation import INSTANTIATE
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
 
 RESAMPLES = 2_000
@@ -43,6 +44,12 @@ class Answered:
     def proposals(self) -> list[Attempt]:
         """The attempts that propose."""
         return [a for a in self.trajectory.attempts if a.state == PROPOSE]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a path that was followed led to more entities than the model was shown."""
+        followed = (a for a in self.trajectory.attempts if a.state == INSTANTIATE)
+        return any(attempt.read.get("cut") for attempt in followed)
 
 
 def scored(asked: Asked, trajectory: Trajectory) -> Answered:
@@ -80,6 +87,7 @@ def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
         "scorers": {name: _means([one.scores[name] for one in found]) for name in SCORERS},
         "failed": stops.get(FAILED, 0),
         "unanswered": sum(not one.answers for one in found),
+        "cut": sum(one.is_cut for one in found),
         "without_gold": sum(not one.asked.question.answers for one in found),
         "stop_reasons": dict(sorted(stops.items())),
         "paths": _proposals(found),

@@ -5,14 +5,18 @@ from typing import Any
 
 from evaluators.comparison.tables import escaped, markdown
 from evaluators.deliberation.scorers import METRICS, SCORERS, TITLES
+from safe_stepwise.graphs.relation_paths import Convention
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import table
 
 _SHOWN = ("H", "H@1", "F1")
+_COUNTED = {"unanswered": "no answer", "failed": "failed", "cut": "cut"}
 _READ = (
     "In brackets: 95% interval, bootstrap over questions. Scored by the rule of Deliberation on "
-    "Priors: names are equal but for case; a question that failed or has no answer is wrong."
+    "Priors: names are equal but for case; a question that failed or has no answer is wrong. Cut: "
+    "questions of which a path led to more entities than the model was shown, who could not name "
+    "all."
 )
 _PROPOSED = [
     "paths",
@@ -34,6 +38,11 @@ _PRINTED = (
     "Freebase, 600 of MetaQA, other prompts and models (arXiv 2505.15210). No measure of anything "
     "here, and never tested against it. Percent."
 )
+_CONVENTIONS: Mapping[Convention, str] = {
+    "no_topic": "No hop of a path leads back to its topic (`no_topic`).",
+    "no_revisit": "No path visits an entity twice (`no_revisit`).",
+    "walk": "A path may come back to where it was (`walk`).",
+}
 Record = Mapping[str, Any]
 
 
@@ -44,7 +53,7 @@ def page(found: Record) -> str:
     parts = [
         "# Questions answered over a knowledge graph",
         _what(found),
-        markdown([["paths", "questions", *_SHOWN, "no answer", "failed"], *map(_overall, runs)]),
+        markdown([["paths", "questions", *_SHOWN, *_COUNTED.values()], *map(_overall, runs)]),
         _READ,
         *_by_hop(runs, hops),
         "## By whose rule",
@@ -91,6 +100,7 @@ def _what(found: Record) -> str:
     )
     count, benchmark = settings["questions"], settings.get("benchmark", "")
     told = f"{count:,} questions of {escaped(str(benchmark))}. {how}"
+    told += f" {_CONVENTIONS[settings['convention']]}" if "convention" in settings else ""
     options = settings["options"]
     off = [name for name in ("introspection", "predefined", "feedback") if not options.get(name, 1)]
     without = f" Without {', '.join(off)}." if off else ""
@@ -101,19 +111,27 @@ def _what(found: Record) -> str:
 
 def _overall(run: Record) -> list[str]:
     cells = [_with_span(run, name) for name in METRICS]
-    counts = [f"{run[name]:,}" for name in ("unanswered", "failed")]
-    return [_name(run), f"{run['questions']:,}", *cells, *counts]
+    return [_name(run), f"{run['questions']:,}", *cells, *_counts(run)]
+
+
+def _counts(of: Record) -> list[str]:
+    return [f"{of[name]:,}" for name in _COUNTED]
 
 
 def _by_hop(runs: Sequence[Record], hops: Sequence[str]) -> list[str]:
     if not hops:
         return []
     rows = [
-        [_name(run), hop, f"{of['questions']:,}", *(_with_span(of, m) for m in METRICS)]
+        [
+            *(_name(run), hop, f"{of['questions']:,}"),
+            *(_with_span(of, metric) for metric in METRICS),
+            *_counts(of),
+        ]
         for run in runs
         for hop, of in run["by_hop"].items()
     ]
-    return ["## By hops", markdown([["paths", "hops", "questions", *_SHOWN], *rows])]
+    header = ["paths", "hops", "questions", *_SHOWN, *_COUNTED.values()]
+    return ["## By hops", markdown([header, *rows])]
 
 
 def _rules(run: Record) -> Iterable[list[str]]:

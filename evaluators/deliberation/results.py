@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.figure import figure
 from evaluators.deliberation.measuring import (
     RESAMPLES,
@@ -29,8 +28,11 @@ from safe_stepwise.store.files import write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
-OWNED = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
-"""Files of an evaluation."""
+FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
+GRAPH = ".graph"
+"""A folder that a large graph is in until the end."""
+OWNED = (*FILES, GRAPH)
+"""What an evaluation writes."""
 
 
 def write(plan: Plan, runs: Sequence[Run]) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def _results(
         {
             "name": run.contender.name,
             "players": plan.names(run.contender),
+            "conditions": plan.label(run.contender),
             "simulated": plan.is_simulated(run.contender),
             **measured(found[run.contender.name], plan.seed),
         }
@@ -99,7 +102,6 @@ def _settings(plan: Plan) -> dict[str, Any]:
 
 
 def _outcomes(plan: Plan, run: Run, found: Sequence[Answered]) -> list[Outcome]:
-    named = {VARIANT: run.contender.name} if len(plan.contenders) > 1 else {}
     return [
         Outcome(
             benchmark=one.asked.question.benchmark,
@@ -112,7 +114,7 @@ def _outcomes(plan: Plan, run: Run, found: Sequence[Answered]) -> list[Outcome]:
             verdict=None,
             trajectory=one.trajectory,
             simulated=plan.is_simulated(run.contender),
-            conditions=named,
+            conditions=plan.label(run.contender),
             measures={name: asdict(score) for name, score in one.scores.items()},
         )
         for one in found

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.answering import answered
 from evaluators.deliberation.asked import Asked, Source
 from evaluators.deliberation.contending import Contender
@@ -25,6 +26,9 @@ from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import JOURNAL
 
+_LEARNING = ("train", "labels")
+"""Conditions that set apart those alone who learn from a set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -39,6 +43,8 @@ class Plan:
     seed: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where questions, graph and labels come from, for the record."""
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """What sets its runs apart from others by the same players, beside the loop's options."""
 
     @property
     def players(self) -> dict[str, Client]:
@@ -47,9 +53,10 @@ class Plan:
 
     @property
     def clients(self) -> list[Client]:
-        """All that may be asked."""
+        """All that may be asked, each once."""
         proposing = [one.proposer.client for one in self.contenders]
-        return [c for c in (*proposing, self.generator) if c is not None]
+        asked = [c for c in (*proposing, self.generator) if c is not None]
+        return [*{id(client): client for client in asked}.values()]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -62,6 +69,15 @@ class Plan:
         """Who plays, by role."""
         generator = {} if self.generator is None else {"generator": self.generator.name}
         return {**generator, PROPOSER: contender.proposer.name}
+
+    def label(self, contender: Contender) -> dict[str, Any]:
+        """What tells a run's records from those of any other by the same players and options.
+
+        A model learnt from what its adapter is named after, and not from the set beside it.
+        """
+        learns = contender.proposer.client is None
+        told = {n: value for n, value in self.conditions.items() if learns or n not in _LEARNING}
+        return {**told, VARIANT: contender.name}
 
     def is_simulated(self, contender: Contender) -> bool:
         """Whether an engine without a model takes part."""

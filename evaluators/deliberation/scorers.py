@@ -24,6 +24,8 @@ import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from safe_stepwise.scoring import mean_of
+
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
@@ -52,7 +54,7 @@ def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
     found = [name in right for name in said]
     precision = sum(found) / len(found) if found else 0.0
     recall = sum(name in said for name in right) / len(right)
-    return Score(float(any(found)), float(any(found[:1])), _f1(precision, recall))
+    return Score(float(any(found)), float(any(found[:1])), mean_of(precision, recall))
 
 
 def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
@@ -63,7 +65,7 @@ def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     """
     said = _by_frequency(predicted)
     found = _found_in(said, gold)
-    f1 = _f1(found / len(said), found / len(gold)) if said and gold else 0.0
+    f1 = mean_of(found / len(said), found / len(gold)) if said and gold else 0.0
     return Score(float(found > 0), float(_found_in(said[:1], gold) > 0), f1)
 
 
@@ -76,7 +78,7 @@ def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
     said, right = _by_frequency([name for name in predicted if name.strip()]), set(gold)
     found = _found_in(said, right)
     precise = sum(_found_in([name], right) > 0 for name in said)
-    f1 = _f1(precise / len(said), found / len(right)) if said and right else 0.0
+    f1 = mean_of(precise / len(said), found / len(right)) if said and right else 0.0
     return Score(float(found > 0), float(_found_in(said[:1], right) > 0), f1)
 
 
@@ -132,7 +134,3 @@ def _is_in_either(reply: str, gold: Collection[str]) -> bool:
 
 def _bare(text: str) -> str:
     return text.strip().replace(" ", "").lower()
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -10,6 +10,7 @@ Replies that a request lists are: only tokens that lead to one of them can be ge
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class TransformersEngine(LocalModel):
         self._waiting: list[tuple[Request, asyncio.Future[Completion | EngineError]]] = []
         self._answering: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "transformers")
+        self._closed = threading.Event()
 
     async def check(self) -> None:
         """Load the model and adapter; raise ``UserError`` if that fails."""
@@ -64,7 +66,8 @@ class TransformersEngine(LocalModel):
         return await asyncio.gather(*(future for _, future in mine))
 
     async def close(self) -> None:
-        """Let the running batch end, and free the memory."""
+        """Cut the running batch short, and free the memory; whoever still waits is cancelled."""
+        self._closed.set()
         self._thread.shutdown(cancel_futures=True)
         self._runner = None
 
@@ -78,6 +81,10 @@ class TransformersEngine(LocalModel):
             found: Sequence[Completion | EngineError | UserError]
             try:
                 found = await loop.run_in_executor(self._thread, self._answers, asked)
+            except _CutError:
+                for _, future in (*rows, *self._waiting):
+                    future.cancel()
+                return
             except UserError as error:  # nothing could be loaded
                 found = [error] * len(rows)
             except Exception as error:  # a fault in one batch leaves the next one alone
@@ -101,6 +108,7 @@ class TransformersEngine(LocalModel):
         if self._runner is None:
             dtype = self.identity["dtype"]
             self._runner = _Runner.load(self._model, self.adapter, self._device, dtype)
+            _cut_at(self._closed, self._runner.model)
         return self._runner
 
 
@@ -236,6 +244,23 @@ class _Runner:
         return Completion(
             text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length"
         )
+
+
+class _CutError(Exception):
+    """The engine was closed while a batch was running."""
+
+
+def _cut_at(closed: threading.Event, model: Any) -> None:
+    """Once it is ``closed`` let the model do no further layer: a prompt alone may take minutes."""
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    def look(*_: Any) -> None:
+        if closed.is_set():
+            raise _CutError
+
+    layers = [one for one in model.modules() if isinstance(one, GradientCheckpointingLayer)]
+    for module in (model.get_input_embeddings(), *layers):
+        module.register_forward_pre_hook(look)
 
 
 def _in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:

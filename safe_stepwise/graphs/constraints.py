@@ -5,8 +5,9 @@ does not know. A fact that is not there is no proof that it is false, unless the
 sort of fact for the entity: a film of another year than asked for fails, one without a year does
 not.
 
-- *type*: the entity is, or is not, among what the relation leads to anywhere. Without a relation
-  of the graph nothing is known.
+- *type*: the entity is among what the relation leads to anywhere. It fails only if all that it is
+  seen under leads to things of another sort (`ranges`): who directed a film may well have written
+  one that the graph does not have. Without a relation of the graph nothing is known.
 - *multi_entity*: by the relation where it is one of the graph's, in either direction; else several
   topics by intersection: who is reached by a candidate path of the other topic, too, meets it, and
   the others fail it, if anybody does.
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeVar
 
+from safe_stepwise.graphs.ranges import ranges_of
 from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
 from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind
@@ -58,6 +60,11 @@ class Place:
         node = self.graph.node(name)
         return [] if node is None else self.graph.names(self.graph.follow([node], relation))
 
+    def leading_to(self, name: str) -> list[str]:
+        """The relations that lead to an entity from anywhere."""
+        node = self.graph.node(name)
+        return [] if node is None else [inverse(one) for one in self.graph.steps([node])]
+
 
 def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
     """Whether each entity that a path leads to meets a constraint; without the undecided.
@@ -80,7 +87,14 @@ def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
     relation = place.known(constraint.relation)
     if not relation:
         return {}
-    return {end: bool(place.told(end, inverse(relation))) for end in place.ends}
+    found, ranges = dict[str, bool](), ranges_of(place.graph)
+    for end in place.ends:
+        seen = place.leading_to(end)
+        if relation in seen:
+            found[end] = True
+        elif seen and all(ranges.are_apart(relation, one) for one in seen):
+            found[end] = False
+    return found
 
 
 def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:

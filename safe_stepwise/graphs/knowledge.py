@@ -25,7 +25,7 @@ class GraphKnowledge:
     >>> knowledge.executable("Oru")
     [('by',), ('by', '~by')]
     >>> knowledge.ranked(Candidate("Oru", ("by", "~by")))
-    ['Vel']
+    ('Vel',)
     >>> knowledge.chains(Candidate("Oru", ("by", "~by")), 9)
     [('Oru', 'Ana', 'Vel')]
     """
@@ -34,6 +34,7 @@ class GraphKnowledge:
         self, graph: GraphStore, convention: Convention = NO_TOPIC, hops: int = HOPS
     ) -> None:
         self.graph, self.convention, self.hops = graph, convention, hops
+        self._ranked: dict[Candidate, tuple[str, ...]] = {}
 
     def executable(self, topic: str) -> list[RelationPath]:
         """All paths up to its hops that lead somewhere from a topic, shortest first, then by name.
@@ -45,10 +46,13 @@ class GraphKnowledge:
             return found
         return [path for path in found if self.chains(Candidate(topic, path), 1)]
 
-    def ranked(self, candidate: Candidate) -> list[str]:
-        """What a path leads to, by the number of its instantiations, then by name."""
-        times = self._times(candidate)
-        return sorted(times, key=lambda name: (-times[name], name))
+    def ranked(self, candidate: Candidate) -> tuple[str, ...]:
+        """What a path leads to, by the number of its instantiations, then by name; found once."""
+        if candidate not in self._ranked:
+            times = self._times(candidate)
+            ordered = sorted(times, key=lambda name: (-times[name], name))
+            self._ranked[candidate] = tuple(ordered)
+        return self._ranked[candidate]
 
     def _times(self, candidate: Candidate) -> Mapping[str, int]:
         """How many instantiations end in each entity."""
@@ -96,7 +100,7 @@ class GraphKnowledge:
             if other.topic == constraint.entity != candidate.topic
             for name in self.ranked(other)
         }
-        place = Place(self.graph, candidate, tuple(ends), tuple(chains), frozenset(others))
+        place = Place(self.graph, candidate, ends, tuple(chains), frozenset(others))
         return decide(constraint, place)
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:

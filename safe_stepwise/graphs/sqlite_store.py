@@ -198,6 +198,14 @@ class SqliteGraph:
         found = self._db.execute(asked, (json.dumps(sorted(nodes)), number))
         return _unpacked([tails for (tails,) in found])
 
+    def ranges(self, most: int) -> dict[str, set[int]]:
+        """See `GraphStore`."""
+        found: dict[str, set[int]] = {}
+        asked = "SELECT head, relation FROM edge WHERE head < ?"
+        for head, number in self._db.execute(asked, (most,)):
+            found.setdefault(inverse(self._relations[number]), set()).add(head)
+        return found
+
 
 def _unpacked(tails: Iterable[bytes]) -> set[int]:
     """Of some rows: numbers in this machine's order of bytes, as `_rows` packs them."""

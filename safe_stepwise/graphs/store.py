@@ -35,6 +35,9 @@ class GraphStore(Protocol):
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """The same by one relation."""
 
+    def ranges(self, most: int) -> dict[str, set[int]]:
+        """What each relation leads to from anywhere, of the first ``most`` entities."""
+
 
 def inverse(relation: str) -> str:
     """A relation in the other direction.
@@ -107,4 +110,12 @@ class MemoryGraph:
         found: set[int] = set()
         for node in nodes:
             found |= self._edges[node].get(relation, set())
+        return found
+
+    def ranges(self, most: int) -> dict[str, set[int]]:
+        """See `GraphStore`."""
+        found: dict[str, set[int]] = {}
+        for node, edges in enumerate(self._edges[:most]):
+            for relation in edges:
+                found.setdefault(inverse(relation), set()).add(node)
         return found

@@ -61,6 +61,9 @@ from safe_stepwise.records import (
 NAME = "deliberation"
 POOL, INSTANTIATE, END = "pool", "instantiate", "end"
 """Those of its states that ask nobody, and what comes after the last."""
+MOST_ENDS = 200
+"""MetaQA's longest answer has 160 names of 3,000 questions, and a reply's 2,048 tokens hold about
+as many as these."""
 NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
 """Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
 path that was followed gave an answer."""
@@ -105,13 +108,16 @@ class Deliberating:
     feedback: bool = True
     """Whether the next choice is told what was wrong with the paths before."""
     most_chains: int = 50
-    """Instances, and entities, of a path that are shown; the model is told that there are more."""
+    """Instances of a path that are shown; the model is told that there are more."""
+    most_ends: int = MOST_ENDS
+    """Entities that a path leads to that are shown, and so can be answers; the model is told how
+    many there are, and what is not shown is counted, as ``cut``."""
     revisions: int = 1
     """How often a reply that can't be read is asked for anew."""
 
     def __post_init__(self) -> None:
-        if self.most_chains < 1 or self.revisions < 0:
-            raise ValueError("most_chains has to be 1 or more, revisions 0 or more")
+        if min(self.most_chains, self.most_ends) < 1 or self.revisions < 0:
+            raise ValueError("most_chains and most_ends have to be 1 or more, revisions 0 or more")
 
 
 async def deliberate(
@@ -148,8 +154,23 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
     return tuple(told[-1]) if told else ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """A reply as it was read, and what it cost."""
+
+    reading: Reading
+    usage: Mapping[str, Usage]
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing could be read in it."""
+        return self.reading.form == "unreadable"
+
+
 @dataclass
 class _Run:
+    """One question on its way: what is left of the pool, and what was done so far."""
+
     question: KGQuestion
     knowledge: Knowledge
     client: Asks
@@ -162,20 +183,19 @@ class _Run:
     has_answer: bool = False
 
     async def to_the_end(self) -> str:
-        if not self._has_pool():
+        """Why it stopped."""
+        self._let_go_of_what_leads_nowhere()
+        if not self.left:
             return NO_PATHS
         if self._extracts:
             await self._constrain()
-        while True:
-            chosen = await self._choose()
-            if chosen is None:
-                break
+        is_over = False
+        while not is_over and (chosen := await self._choose()):
             followed = self._instantiate(chosen)
-            verdict = await self._verify(followed)
-            if verdict is None:
+            reply = await self._ask_verdict(followed)
+            is_over = self._take_verdict(followed, reply)
+            if reply.is_unread:
                 return UNREADABLE
-            if verdict:
-                break
         return ANSWERED if self.has_answer else NO_ANSWER
 
     @property
@@ -187,40 +207,38 @@ class _Run:
         """Where the next path comes from: of one there is no choice."""
         return SELECT if len(self.left) > 1 else INSTANTIATE
 
-    def _has_pool(self) -> bool:
-        """Let go of what leads nowhere."""
+    # ---------------------------------------------------------------- the states
+
+    def _let_go_of_what_leads_nowhere(self) -> None:
         self.left = [candidate for candidate in self.reached if self.reached[candidate]]
         astray = [plain_path(one) for one in self.reached if not self.reached[one]]
         after = (CONSTRAINTS if self._extracts else self._next_choice) if self.left else END
-        read = {"left": len(self.left), "led_nowhere": astray}
-        self._keep(POOL, after, read)
-        return bool(self.left)
+        self._keep(POOL, after, {"left": len(self.left), "led_nowhere": astray})
 
     async def _constrain(self) -> None:
         relations = self.knowledge.relations(self.left)
-        ask = partial(ask_constraints, self.question, relations, self._scene(0))
+        ask = partial(ask_constraints, self.question, relations, self._scene())
         read = partial(read_constraints, question=self.question)
-        reading, usage = await self._asked(CONSTRAINTS, ask, read)
-        self.constraints = constraints_in(reading.value)
-        self._keep(CONSTRAINTS, self._next_choice, reading.plain, reading, usage)
+        reply = await self._asked(CONSTRAINTS, ask, read)
+        self.constraints = constraints_in(reply.reading.value)
+        self._keep(CONSTRAINTS, self._next_choice, {}, reply)
 
     async def _choose(self) -> Candidate | None:
-        """The path to follow next, which leaves the pool; None where the model takes none."""
-        number = 1
-        if len(self.left) > 1:
-            told = self.tried if self.options.feedback else []
-            ask = partial(ask_choice, self.question, self.left, told, self._scene(0))
-            quoted = [*self._quoted(), *(one.reason for one in told)]
-            reading, usage = await self._asked(
-                SELECT, ask, partial(read_choice, pool=self.left, quoted=quoted)
-            )
-            number = reading.value.get("path", 1)
-            chosen = plain_path(self.left[number - 1]) if number else {}
-            after = INSTANTIATE if number else END
-            self._keep(SELECT, after, {**reading.plain, "chosen": chosen}, reading, usage)
-        return self.left[number - 1] if number else None
+        """The path to follow next; None where the model takes none of them."""
+        if len(self.left) == 1:
+            return self.left[0]
+        told = self.tried if self.options.feedback else []
+        ask = partial(ask_choice, self.question, self.left, told, self._scene())
+        quoted = [*self._quoted, *(one.reason for one in told)]
+        reply = await self._asked(SELECT, ask, partial(read_choice, pool=self.left, quoted=quoted))
+        number = reply.reading.value.get("path", 1)
+        chosen = self.left[number - 1] if number else None
+        after = INSTANTIATE if chosen else END
+        self._keep(SELECT, after, {"chosen": plain_path(chosen) if chosen else {}}, reply)
+        return chosen
 
     def _instantiate(self, chosen: Candidate) -> Instantiated:
+        """The path carried out, and what the graph decides of where it leads to."""
         most, pool = self.options.most_chains, [*self.reached]
         chains = self.knowledge.chains(chosen, most + 1)
         told = [self.knowledge.decided(one, chosen, pool) for one in self.constraints]
@@ -229,105 +247,85 @@ class _Run:
             tuple(chains[:most]),
             len(chains) > most,
             self.reached[chosen],
-            most,
+            self.options.most_ends,
             tuple(told),
         )
         self._keep(INSTANTIATE, VERIFY, followed.plain)
         return followed
 
-    async def _verify(self, followed: Instantiated) -> bool | None:
-        """Whether the loop is over; None where there is no verdict."""
-        place = self.left.index(followed.candidate)
-        ask = partial(
-            ask_verdict,
-            self.question,
-            followed,
-            self.constraints,
-            self._scene(place + 1),
-            induced=self.options.introspection and not self.options.predefined,
-        )
+    async def _ask_verdict(self, followed: Instantiated) -> _Reply:
+        """What is said of where a path leads to."""
+        scene = self._scene(self.left.index(followed.candidate) + 1)
+        is_induced = self.options.introspection and not self.options.predefined
+        asked = partial(ask_verdict, self.question, followed, self.constraints, scene)
         names = [name for chain in followed.chains for name in chain]
-        quoted = [*self._quoted(), *names, *followed.first, *(c.text for c in self.constraints)]
-        reading, usage = await self._asked(VERIFY, ask, partial(read_verdict, quoted=quoted))
-        del self.left[place]
-        found = settle(reading.value.get("answer", ()), followed)
-        why_not = _why_not(reading, found, followed)
-        self.has_answer = self.has_answer or bool(found.answers)
-        is_unread = reading.form == "unreadable"
-        is_over = not why_not or not self.left or not self.options.introspection
-        read = {
-            **reading.plain,
-            **plain_path(followed.candidate),
-            **found.plain,
-            "suffices": not why_not,
-            "told": why_not,
-        }
-        after = END if is_over or is_unread else self._next_choice
-        self._keep(VERIFY, after, read, reading, usage)
-        self.tried.append(Tried(followed.candidate, why_not))
-        return None if is_unread else is_over
+        quoted = [*self._quoted, *names, *followed.first, *(c.text for c in self.constraints)]
+        read = partial(read_verdict, quoted=quoted)
+        return await self._asked(VERIFY, partial(asked, induced=is_induced), read)
 
-    def _scene(self, chosen: int) -> PoolScene:
+    def _take_verdict(self, followed: Instantiated, reply: _Reply) -> bool:
+        """Whether the loop is over by it; the path leaves the pool in any case."""
+        found = settle(reply.reading.value.get("answer", ()), followed)
+        why_not = _why_not(reply, found, followed)
+        self.left.remove(followed.candidate)
+        self.has_answer = self.has_answer or bool(found.answers)
+        goes_on = why_not and self.left and self.options.introspection and not reply.is_unread
+        told = {"suffices": not why_not, "told": why_not}
+        read = {**plain_path(followed.candidate), **found.plain, **told}
+        self._keep(VERIFY, self._next_choice if goes_on else END, read, reply)
+        self.tried.append(Tried(followed.candidate, why_not))
+        return not goes_on
+
+    # ---------------------------------------------------------------- asking and keeping
+
+    def _scene(self, chosen: int = 0) -> PoolScene:
         """What a simulating player goes by; ``chosen`` (from 1) of those left."""
         left = tuple([(candidate, self.reached[candidate]) for candidate in self.left])
         return PoolScene(self.question, left, len(self.tried), chosen)
 
+    @property
     def _quoted(self) -> list[str]:
+        """What every request quotes."""
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 
     async def _asked(
         self, state: str, ask: Callable[..., Request], read: Callable[[str], Reading]
-    ) -> tuple[Reading, Mapping[str, Usage]]:
-        """A reply as it was read, after as many revisions as it takes or as there may be."""
+    ) -> _Reply:
+        """A reply, after as many revisions as it takes or as there may be."""
         refused = ""
         for left in range(self.options.revisions, -1, -1):
             request = replace(ask(refused=refused), reads=partial(_readable, read))
-            reply = await self.client.ask(request)
-            reading = replace(read(reply.text), text=reply.text)
-            if refused:
-                reading = replace(reading, revises=state)
-            usage = {GENERATOR: reply.usage}
-            if reading.form != "unreadable" or not left:
+            said = await self.client.ask(request)
+            revises = state if refused else ""
+            reading = replace(read(said.text), text=said.text, revises=revises)
+            reply = _Reply(reading, {GENERATOR: said.usage})
+            if not reply.is_unread or not left:
                 break
-            self._keep(state, state, reading.plain, reading, usage)
-            refused = reply.text[:SHOWN]
-        return reading, usage
+            self._keep(state, state, {}, reply)
+            refused = said.text[:SHOWN]
+        return reply
 
     def _keep(
-        self,
-        state: str,
-        after: str,
-        read: Mapping[str, Any],
-        reading: Reading | None = None,
-        usage: Mapping[str, Usage] | None = None,
+        self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None
     ) -> None:
-        """An attempt; its number is that of the path, from 1."""
-        text, accepted = (reading.text, reading.is_strict) if reading else ("", True)
-        self.attempts.append(
-            Attempt(
-                len(self.tried) + 1,
-                text,
-                None,
-                accepted,
-                usage or {},
-                state=state,
-                read=read,
-                next_state=after,
-            )
-        )
+        """An attempt, with what was read in a reply; its number is that of the path, from 1."""
+        reading, usage = (reply.reading, reply.usage) if reply else (Reading("strict"), {})
+        plain = {**reading.plain, **read} if reply else read
+        kept = Attempt(len(self.tried) + 1, reading.text, None, reading.is_strict, usage)
+        self.attempts.append(replace(kept, state=state, read=plain, next_state=after))
 
 
-def _why_not(reading: Reading, found: Settled, followed: Instantiated) -> str:
+def _why_not(reply: _Reply, found: Settled, followed: Instantiated) -> str:
     """Why a path does not do, as the next choice is told; empty where it does."""
-    if reading.form == "unreadable":
+    if reply.is_unread:
         return "It could not be verified."
-    if not reading.value["sufficient"]:
-        return str(reading.value.get("reason") or "It does not suffice.")
+    said = reply.reading.value
+    if not said["sufficient"]:
+        return str(said.get("reason") or "It does not suffice.")
     if not found.answers:
         return "Nothing that was named as an answer is among what it leads to."
-    fails = all(map(followed.failing, followed.ends))
-    return "All that it leads to fails a condition, by the graph." if fails else ""
+    return "All that it leads to fails a condition, by the graph." if followed.all_fail else ""
 
 
 def _readable(read: Callable[[str], Reading], text: str) -> object:

@@ -83,7 +83,7 @@ def ask_verdict(
         constraints=[{"text": c.text, "is_decided": bool(decided)} for c, decided in told],
         induced=induced,
         reached=len(followed.ends),
-        ends=followed.plain["entities"],
+        ends=followed.entities,
         refused=refused,
     )
     return _held_to(request, answer={"type": "array", "items": {"enum": list(followed.first)}})

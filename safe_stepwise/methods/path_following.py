@@ -21,7 +21,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Instantiated:
-    """A path as it is shown: its first chains, and where it leads to.
+    """A path as it is shown: its first chains, and where it leads to, ``shown`` entities at most.
 
     ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
     """
@@ -43,22 +43,33 @@ class Instantiated:
         return any(verdict.get(name) is False for verdict in self.verdicts)
 
     @property
+    def all_fail(self) -> bool:
+        """Whether the graph says so of all that the path leads to."""
+        return all(map(self.failing, self.ends))
+
+    @property
     def first(self) -> tuple[str, ...]:
         """The entities that are shown: what fails goes last."""
         return tuple(sorted(self.ends, key=self.failing)[: self.shown])
 
     @property
+    def entities(self) -> list[dict[str, Any]]:
+        """Those that are shown, each with the constraints that it meets and fails."""
+        return [
+            {"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)}
+            for n in self.first
+        ]
+
+    @property
     def plain(self) -> dict[str, Any]:
-        """All that is told of it, a JSON value."""
+        """All that is told of it, a JSON value; ``cut``: how many entities are not shown."""
         return {
             **plain_path(self.candidate),
             "instances": [list(chain) for chain in self.chains],
             "more_instances": self.more_chains,
             "reached": len(self.ends),
-            "entities": [
-                {"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)}
-                for n in self.first
-            ],
+            "cut": max(0, len(self.ends) - self.shown),
+            "entities": self.entities,
         }
 
 
@@ -100,7 +111,7 @@ def settle(named: Sequence[str], followed: Instantiated) -> Settled:
     folded: dict[str, list[str]] = {}
     for end in followed.ends:
         folded.setdefault(end.casefold(), []).append(end)
-    ends, all_fail = set(followed.ends), all(map(followed.failing, followed.ends))
+    ends, all_fail = set(followed.ends), followed.all_fail
     answers, unreached, failing = dict[str, None](), list[str](), list[str]()
     respelled: dict[str, str] = {}
     for name in named:

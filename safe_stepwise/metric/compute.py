@@ -35,6 +35,7 @@ from safe_stepwise.metric.judge import Case, Judge, Verdict, count
 from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
+from safe_stepwise.store import progress
 from safe_stepwise.store.event_loop import wait_for
 
 BAR_AFTER_S = 1.0
@@ -315,7 +316,7 @@ async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
 
 
 def _bar(total: int, unit: str) -> tqdm[NoReturn]:
-    return tqdm(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
+    return progress.bar(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
 
 
 def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:

@@ -1,10 +1,10 @@
 """The symbolic player of Deliberation on Priors: goes by the gold path, or by the answers.
 
-A path is right if it is a gold one; where none of those left is, if what it leads to has the best
-F1 with the answers (above 0) of those left. ``planted=K`` has it follow K wrong paths of the pool
-first, in their order there, and say of each that it does not suffice: so the caller plants them in
-the pool, and the right answer comes after 1 + 2(K + 1) calls while a path is left beside.
-An error drops the constraints, follows a wrong path, or turns a verdict round.
+A path is right if it is a gold one from its topic; where none of those left is, if what it leads to
+has the best F1 with the answers (above 0) of those left. ``planted=K`` has it follow K wrong paths
+of the pool first, in their order there, and say of each that it does not suffice: so the caller
+plants them in the pool, and the right answer comes after 1 + 2(K + 1) calls while a path is left
+beside. An error drops the constraints, follows a wrong path, or turns a verdict round.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,7 @@ from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.players.malformed import written
 from safe_stepwise.players.symbolic import Rates, Role
+from safe_stepwise.scoring import set_f1
 
 MOST = 1_000
 """Answers that it names: a path may lead to more of them than fit into a reply."""
@@ -24,18 +25,10 @@ MOST = 1_000
 
 def _right(scene: PoolScene) -> list[int]:
     """The places of the right paths in what is left of the pool."""
-    gold = [n for n, (c, _) in enumerate(scene.pool) if c.path in scene.question.gold_paths]
-    worth = [_f1(ends, scene.question.answers) for _, ends in scene.pool]
+    gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
+    answers = scene.question.answers
+    worth = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
     return gold or [n for n, f1 in enumerate(worth) if f1 and f1 == max(worth)]
-
-
-def _f1(ends: tuple[str, ...], answers: frozenset[str]) -> float:
-    """Of two sets.
-
-    >>> _f1(("Ana", "Edo"), frozenset(("Ana",)))
-    0.6666666666666666
-    """
-    return 2 * len(answers & {*ends}) / max(1, len(ends) + len(answers))
 
 
 def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:

@@ -18,13 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def killed(command: str, recipe: Recipe) -> Path:
     """The folder of checkpoints of ``python -m scripts.COMMAND``, killed when it had a second."""
     work = recipe.output / ".work" / "training"
-    process = subprocess.Popen(
-        [sys.executable, "-m", f"scripts.{command}", *options_of(recipe)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = begun(command, recipe, errors=subprocess.DEVNULL)
     while not is_complete(work / "checkpoint-2"):
         assert process.poll() is None
         time.sleep(0.01)
@@ -32,6 +26,18 @@ def killed(command: str, recipe: Recipe) -> Path:
     process.wait()
     assert not (recipe.output / "training.json").exists()
     return work
+
+
+def begun(command: str, recipe: Recipe, errors: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    """``python -m scripts.COMMAND``, by a recipe's keys as its options."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"scripts.{command}", *options_of(recipe)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        text=True,
+    )
 
 
 def options_of(recipe: Recipe) -> list[str]:

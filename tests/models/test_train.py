@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,12 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from scripts import build_verified, build_verifier_steps
-from tests.models.killing import ROOT, killed, options_of
+from tests.models.killing import ROOT, begun, killed, options_of
 from trainers.base_model import find_base
+from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import read_data, train_rows
+from trainers.interruption import AGAIN_S, STOPPED, STOPPING
 from trainers.lora import merge
 from trainers.rows.tokens import check_masks
 from trainers.run import train
@@ -104,6 +108,49 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     assert resumed["held_out"] == whole["held_out"]
     assert resumed["adapter"] == whole["adapter"]  # to the last bit
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
+
+
+def test_interrupted_it_ends_its_step_and_keeps_it(
+    recipe: VerifierRecipe, whole: Any, tmp_path: Path
+) -> None:
+    stopped = replace(recipe, output=tmp_path / "stopped", save_steps=50)
+    process = begun("train_verifier", stopped)
+    log = stopped.output / "log.jsonl"
+    while not (log.exists() and '"loss"' in log.read_text()):  # of a step, not of held-out rows
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130, errors
+    assert [line for line in errors.splitlines() if "stop" in line or "interrupted" in line] == [
+        STOPPING,
+        "interrupted; --resume goes on",
+    ]
+    assert not (stopped.output / "training.json").exists()
+    last = last_complete(stopped.output / ".work" / "training")
+    assert last is not None
+    step = int(last.name.removeprefix("checkpoint-"))
+    assert 1 <= step < 6
+    resumed = train(stopped, resume=True)
+    assert resumed["run"]["resumed_from_step"] == step
+    assert resumed["adapter"] == whole["adapter"]  # to the last bit
+    assert resumed["curve"] == whole["curve"]
+
+
+def test_asked_again_it_ends_within_a_step(recipe: VerifierRecipe, tmp_path: Path) -> None:
+    """A step of 32 passes is not waited for; of the bar the log has but its begin."""
+    filters = Filters(rows=32)
+    slow = replace(recipe, output=tmp_path / "slow", filters=filters, effective_batch=32)
+    process = begun("train_verifier", slow)
+    assert process.stderr is not None
+    assert "0/2" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == f"{STOPPING}\n"
+    time.sleep(2 * AGAIN_S)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, f"{STOPPED}\n")
+    assert last_complete(slow.output / ".work" / "training") is None
 
 
 def test_two_processes_take_the_same_steps(

@@ -96,6 +96,35 @@ def test_seeds_differ(engine: TransformersEngine, run: Run) -> None:
     assert len({one.text for one in said}) > 1
 
 
+def test_closed_it_ends_amid_a_batch(
+    model_folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a run does that is interrupted: it does not wait for what nobody wants any more."""
+    engine = TransformersEngine(Model(str(model_folder)))
+    under_way: list[Any] = []
+    runner = type(engine._loaded())
+    plain = runner.run
+
+    def noted(self: Any, rows: Any) -> None:
+        under_way.extend(rows)
+        plain(self, rows)
+
+    monkeypatch.setattr(runner, "run", noted)
+    endless = Request((Message("user", "Count up."),), Sampling(max_tokens=7000))
+
+    async def interrupted() -> None:
+        asked = asyncio.create_task(engine.generate([endless, endless]))
+        while not (under_way and under_way[0].tokens):
+            await asyncio.sleep(0.01)
+        await engine.close()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    run(interrupted())
+    assert 0 < len(under_way[0].tokens) < 7000
+    assert not under_way[0].done
+
+
 def test_too_little_memory_halves_the_batch(
     engine: TransformersEngine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

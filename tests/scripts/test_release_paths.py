@@ -12,6 +12,7 @@ import pytest
 
 from releases.parts import Made
 from releases.paths_manifest import read_paths
+from releases.planning import expectations
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import (
@@ -198,6 +199,54 @@ def test_a_dry_run_tells_digests_and_what_is_owed(manifest: Path, tmp_path: Path
     said = regenerate.dry_run(manifest, tmp_path / "out", speed, **which)
     assert "12,345" in said
     assert "still owed: paths.questions[0]: " in said
+
+
+def priced(said: str) -> dict[str, list[str]]:
+    """Rows, calls, prompt and reply tokens of each who answers, by the table of a dry run."""
+    lines = [line.removeprefix("answer by ") for line in said.splitlines() if "answer by" in line]
+    cells = [line.split() for line in lines]
+    return {" ".join(one[:-7]): [one[-7], one[-6], one[-5], one[-3]] for one in cells}
+
+
+def test_a_dry_run_prices_the_answers_of_each_contender(manifest: Path, tmp_path: Path) -> None:
+    entry = "deliberation: {paths: ['KTO=vllm:b+{adapter}', nearest, symbolic], per_hop: 10}\n"
+    manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
+
+    def told(**which: Any) -> str:
+        asked = {"skip_training": False, "only": [], **which}
+        return regenerate.dry_run(manifest, tmp_path / "out", regenerate.Speed(1, 1, 1), **asked)
+
+    one = expectations()["deliberation"]["propose"]
+    # 80 questions of one to three hops, one topic entity each, one candidate: of KTO a call each.
+    tokens = [f"{30 * one['prompt']:,}", f"{30 * one['reply']:,}"]
+    assert priced(told()) == {
+        f"{name}, {way}": ["30", *(["30", *tokens] if name == "KTO" else ["0"] * 3)]
+        for way in ("constrained", "free")
+        for name in ("KTO", "nearest", "symbolic")
+    }
+    assert not priced(told(skip_training=True))  # it answers with the adapter
+    generated = entry.replace("per_hop: 10", "generator: 'vllm:g', candidates: 4, ways: [free]")
+    manifest.write_text(MANIFEST + ADAPTER + generated, encoding="utf-8")
+    found, loop = priced(told()), expectations()["deliberation"]["loop"]
+    assert found["nearest, free"][:2] == ["80", f"{80 * (1 + 2 * 4)}"]
+    assert found["KTO, free"][:2] == ["80", f"{80 * (4 + 1 + 2 * 4):,}"]
+    prompt = 80 * (4 * one["prompt"] + 9 * loop["prompt"])
+    assert found["KTO, free"][2] == f"{prompt:,}"
+
+
+def test_a_dry_run_without_the_files_prices_and_then_says_which(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(ROOT / "scripts" / "releases" / "metaqa.yaml"), "--output", str(tmp_path)]
+    with pytest.raises(UserError, match=r"7 of 7 files .* still owed") as caught:
+        regenerate.main([*arguments, "--dry-run"])
+    assert "\n" not in str(caught.value)
+    said = capsys.readouterr().out
+    assert priced(said)["SFT, free"][:2] == ["600", "600"]
+    owed = [line for line in said.splitlines() if line.startswith("still owed: ")]
+    assert len(owed) == 7
+    assert all("is not here; get it from https://github.com/yuyuz/MetaQA" in one for one in owed)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_training_is_left_out_and_made_by_the_next_run(

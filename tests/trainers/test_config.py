@@ -8,7 +8,7 @@ import pytest
 
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
-from scripts.training_options import read_options
+from scripts.recipe_options import read_options
 from trainers.config import PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,16 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.path_proposing import completion_of, masked
-from safe_stepwise.records import KGQuestion, RelationPath, Trajectory, Usage
+from safe_stepwise.players.deliberating import ROLES
+from safe_stepwise.players.symbolic import Rates, SymbolicEngine
+from safe_stepwise.records import (
+    Attempt,
+    Candidate,
+    KGQuestion,
+    RelationPath,
+    Trajectory,
+    Usage,
+)
 
 FILMS = [
     ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Tesk", "by", "Edo"),
@@ -168,6 +178,37 @@ def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     assert told["paths"]["failed"] == 1
     assert told["paths"]["executable"] == 0.5
     assert told["cost"]["by_role"]["proposer"]["tokens"] == 26
+
+
+def test_what_a_path_leads_to_is_ranked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = Counter[Candidate]()
+    times = GraphKnowledge._times
+
+    def counted(knowledge: GraphKnowledge, candidate: Candidate) -> Mapping[str, int]:
+        ranked[candidate] += 1
+        return times(knowledge, candidate)
+
+    monkeypatch.setattr(GraphKnowledge, "_times", counted)
+    one = asked("films like [{}]", "Vel", OTHERS, BY, IN, hops=2)
+    engine = SymbolicEngine(ROLES, Rates(planted=1), 0)
+    for clients in ({}, {"generator": Client(engine)}):
+        knowledge = GraphKnowledge(MemoryGraph(FILMS))
+        found = asyncio.run(answered(one, knowledge, oracle(), clients, Deliberating()))
+        assert found.stop_reason == "answered"
+        assert ranked == {Candidate("Oru", path): 1 for path in (OTHERS, BY, IN)}
+        ranked.clear()
+
+
+def test_questions_with_entities_cut_are_counted_by_hop() -> None:
+    def followed(*cut: int | None) -> Trajectory:
+        reads = [{} if n is None else {"cut": n} for n in cut]
+        attempts = [Attempt(1, "", None, True, state="instantiate", read=read) for read in reads]
+        return Trajectory("q", "deliberation", (), tuple(attempts), "", "no_answer")
+
+    one, two = (asked("who made [{}]", "Ana", BY, hops=hops) for hops in (1, 2))
+    cut = [(one, (0, 3, 7)), (one, (0,)), (two, (1,)), (two, ()), (one, (None,)), (two, (2, 0))]
+    told = measured([scored(of, followed(*n)) for of, n in cut], seed=0)
+    assert (told["cut"], told["by_hop"]["1"]["cut"], told["by_hop"]["2"]["cut"]) == (3, 1, 2)
 
 
 def test_runs_are_paired() -> None:

@@ -99,6 +99,16 @@ def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
             assert graph.follow(nodes, "unheard of") == set()
             told.append({r: sorted(graph.names(ends)) for r, ends in steps.items()})
         assert told[0] == told[1]
+        for most in (0, 2, 99):
+            ranges = [
+                {r: {*graph.names(ends)} for r, ends in graph.ranges(most).items()}
+                for graph in graphs
+            ]
+            assert ranges[0] == ranges[1]
+        led_to: dict[str, set[str]] = {}
+        for _, relation, tail in edges(triples):
+            led_to.setdefault(relation, set()).add(tail)
+        assert ranges[0] == led_to
         disk.close()
 
 

@@ -1,0 +1,109 @@
+"""What questions over a graph are read from: their sources, and the graph by the store it asks for.
+
+Builds and evaluations open a graph alike, in memory or, if it is large, from SQLite.
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from builders.benchmarks import sources
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph
+from safe_stepwise.graphs.triples import NamedTriple, read_triples
+from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.progress import telling
+
+LARGE = 64 * 2**20
+"""Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A source: its name, and its digest or commit."""
+
+    name: str
+    digest: str
+    synthetic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The knowledge graph; None of it is known where each row brings its own."""
+
+    name: str
+    digest: str
+    triples: int
+    relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """Where the graph is: triples a line, or what `build_sqlite` wrote of them."""
+
+    file: Path
+    digest: str
+    """SHA-256 of the triples' file."""
+
+    def open(self) -> GraphStore:
+        """The graph, read once a process."""
+        return _opened(self)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(graph: GraphFile) -> GraphStore:
+    if graph.file.suffix == ".sqlite":
+        return SqliteGraph(graph.file)
+    return MemoryGraph(read_triples(graph.file))
+
+
+def inputs_of(named: Sequence[str]) -> list[InputFile]:
+    """The sources with their digests; ``UserError`` for one that can't be read."""
+    return [
+        InputFile(Path(one).name if Path(one).exists() else one, sources.digest(one))
+        for one in named
+    ]
+
+
+def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:
+    """The graph of a file as it is opened, and what to say of it.
+
+    A large one is put into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a
+    file that is no graph.
+    """
+    try:
+        digest = sha256_of(kb)
+        large = kb.stat().st_size >= LARGE
+    except OSError as error:
+        raise UserError(f"{kb}: can't be read: {error.strerror}") from None
+    counted = _Counted(kb)
+    file = GraphFile(kb.absolute(), digest)
+    try:
+        if large:
+            file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
+        if large and not file.file.exists():
+            file.file.parent.mkdir(parents=True, exist_ok=True)
+            with telling("graph", "triple", None, lambda: counted.triples, lambda: ""):
+                build_sqlite(file.file, counted)
+        else:
+            for _ in counted:
+                pass
+        relations = len(file.open().relations)
+    except ValueError as error:
+        raise UserError(f"{kb}: {error}") from None
+    return file, Graph(kb.name, digest, counted.triples, relations // 2)
+
+
+class _Counted:
+    """The triples of a file, counted as they are read."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.triples = 0
+
+    def __iter__(self) -> Iterator[NamedTriple]:
+        for triple in read_triples(self._file):
+            self.triples += 1
+            yield triple

@@ -1,0 +1,90 @@
+"""Questions over a graph as they are put: their graphs, their record, their gold paths."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders.paths import questions, relation_inputs
+from builders.paths.questions import BEST, DERIVED, Questions
+from builders.paths.weak import explore
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.sqlite_store import SqliteGraph
+from tests.makers import films
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that are searched from, as they are."""
+    found = list[str]()
+
+    def told(graph, topic, *rest):  # type: ignore[no-untyped-def]
+        found.append(topic)
+        return explore(graph, topic, *rest)
+
+    monkeypatch.setattr(questions, "explore", told)
+    return found
+
+
+def test_where_hops_are_told_gold_paths_do_not_depend_on_what_is_put(
+    tmp_path: Path, searched: list[str]
+) -> None:
+    kb, asked = films.written(tmp_path, 40)
+    rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
+    read = rows.read()
+    every, origin = rows.gold(read, {}, range(len(read)))
+    few, told = rows.gold(read, {}, [3, 5])
+    assert every == few
+    assert (origin, told) == (DERIVED, DERIVED)
+    assert len(searched) == 2 * len(read)
+    assert rows.gold(read, {}, [])[1] == ""
+    assert len(searched) == 2 * len(read)
+
+
+def test_where_they_are_not_only_what_is_put_is_searched(
+    tmp_path: Path, searched: list[str]
+) -> None:
+    rows = [
+        {"id": f"w{n}", "question": f"who made film {n}", "answer": [f"Ana {n}"],
+         "q_entity": [f"Film {n}"], "a_entity": [f"Ana {n}"],
+         "graph": [[f"Film {n}", "film.by", f"Ana {n}"]]}
+        for n in range(4)
+    ]  # fmt: skip
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = Questions("webqsp", (str(file),), "test", None, 2, tmp_path / "work")
+    gold, origin = asked.gold(asked.read(), {}, [1, 3])
+    assert searched == ["Film 1", "Film 3"]
+    assert [bool(paths) for paths in gold] == [False, True, False, True]
+    assert origin == BEST
+    assert asked.about["graph"] is None
+
+
+def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kb, asked = films.written(tmp_path, 10)
+
+    def read(name: str) -> Questions:
+        return Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / name)
+
+    memory = read("memory")
+    about, gold = memory.about, memory.gold(memory.read(), {}, range(10))
+    monkeypatch.setattr(relation_inputs, "LARGE", 1)
+    disk = read("disk")
+    assert disk.about == about
+    assert isinstance(next(disk.graphs()), SqliteGraph)
+    assert disk.gold(disk.read(), {}, range(10)) == gold
+    assert not (tmp_path / "memory").exists()
+
+
+@pytest.mark.parametrize("large", [1, 1 << 40])
+def test_a_graph_that_is_none_is_named(
+    large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relation_inputs, "LARGE", large)
+    kb, asked = films.written(tmp_path, 1)
+    kb.write_text("Oru|by|Ana\na|b\n")
+    rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
+    with pytest.raises(UserError, match=r"kb\.txt:2: 'a\|b' is no triple"):
+        _ = rows.about
