@@ -86,7 +86,6 @@ def wait_for_answer(
 ) -> dict[str, Any]:
     """The record of a question's answer; raises ``UserError`` where no player can work."""
     tried: list[Attempt] = []
-    playing: dict[str, Client] = {}
 
     def hear(attempt: Attempt) -> None:
         tried.append(attempt)
@@ -95,12 +94,11 @@ def wait_for_answer(
     async def answered() -> dict[str, Any]:
         how = (settings.specs, settings.cache, settings.timeout, settings.allowance)
         async with opened(*how) as clients:
-            playing.update(clients)
-            trajectory = await answer_of(question, settings, clients, hear)
+            with _progress(tried, clients):
+                trajectory = await answer_of(question, settings, clients, hear)
             return record(question, trajectory, clients, settings.method)
 
-    with _progress(tried, playing):
-        return wait_for(answered())
+    return wait_for(answered())
 
 
 async def answer_of(
@@ -117,9 +115,9 @@ async def answer_of(
 
 
 @contextmanager
-def _progress(tried: list[Attempt], playing: Mapping[str, Client]) -> Iterator[None]:
+def _progress(tried: list[Attempt], clients: Mapping[str, Client]) -> Iterator[None]:
     def standing() -> str:
-        accounts: list[Account] = [client.total() for client in dict(playing).values()]
+        accounts: list[Account] = [client.total() for client in clients.values()]
         steps = sum(attempt.accepted for attempt in tried)
         return f"accepted {steps}; {requests(accounts)}"
 

@@ -6,9 +6,12 @@ client of `openai:` engines): it parses HTTP, holds bodies to their limit and st
 
 import asyncio
 import json
+import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -26,10 +29,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
 
 
-def application(routes: list[web.RouteDef], most_bytes: int, log: bool = True) -> web.Application:
+def application(routes: list[web.RouteDef], most_bytes: int) -> web.Application:
     """The application of some routes; what they raise is answered in the protocol's form."""
-    guards = [_logged, _answered] if log else [_answered]
-    app = web.Application(client_max_size=most_bytes, middlewares=guards)
+    app = web.Application(client_max_size=most_bytes, middlewares=[_answered])
     app.add_routes(routes)
     return app
 
@@ -73,7 +75,11 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
     Who is gone is no longer answered: a client that leaves ends what is done for it.
     """
     runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=_LEAVE_S
+        app,
+        access_log=None,
+        logger=_silent(),
+        handler_cancellation=True,
+        shutdown_timeout=_LEAVE_S,
     )
     await runner.setup()
     try:
@@ -101,6 +107,13 @@ def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -
         print(end(), file=sys.stderr)
 
 
+def _silent() -> logging.Logger:
+    """The library would log headers that it can't read, and a key may be among them."""
+    silent = logging.Logger("safe_stepwise.serving")
+    silent.addHandler(logging.NullHandler())
+    return silent
+
+
 @web.middleware
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
@@ -116,19 +129,27 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except web.HTTPException as error:
         said = f"{request.method} {request.path}: {error.reason.lower()}"
         return answer_json(Refused(error.status, said).body, error.status)
+    except Exception:
+        traceback.print_exc()
+        return answer_json(Refused(500, "a fault of ours, which its log tells of").body, 500)
 
 
-@web.middleware
-async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """One line a request: neither its headers nor what it asks."""
-    begun = time.monotonic()
-    status = "gone"
+@contextmanager
+def log_line(is_wanted: bool) -> Iterator[list[str]]:
+    """One line on a request that ends: what its context says of it, how it was refused, its time.
+
+    Neither headers nor what was asked are in it.
+    """
+    begun, said = time.monotonic(), list[str]()
     try:
-        response = await handler(request)
-        status = str(response.status)
-        return response
+        yield said
+    except Refused as error:
+        said.append(f"refused with {error.status}")
+        raise
+    except asyncio.CancelledError:
+        said.append("gone before its end")
+        raise
     finally:
-        if request.method == "POST":
-            note = request.get("note", "")
-            line = f"{status} in {time.monotonic() - begun:.1f} s{f': {note}' if note else ''}"
+        if is_wanted:
+            line = f"{', '.join(said)} in {time.monotonic() - begun:.1f} s"
             print(told(line), file=sys.stderr, flush=True)

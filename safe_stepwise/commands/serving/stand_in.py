@@ -43,13 +43,13 @@ class StandIn:
         digest = identity(dict(self._engine.identity))[:8]
         self.model = STAND_IN if spec == _PLAIN else f"{STAND_IN}-{digest}"
 
-    def application(self, most_bytes: int, log: bool = False) -> web.Application:
+    def application(self, most_bytes: int) -> web.Application:
         """The application; each request is answered by itself."""
         routes = [
             web.get("/v1/models", self._models),
             web.post("/v1/chat/completions", self._complete),
         ]
-        return application(routes, most_bytes, log)
+        return application(routes, most_bytes)
 
     async def _models(self, _: web.Request) -> web.Response:
         return answer_json(chat.models({self.model: MARKS}, OWNER))

@@ -1,0 +1,307 @@
+"""The console command: its own commands, those of a checkout, and what a wheel says of these."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from safe_stepwise.commands import main as commands
+from safe_stepwise.commands.ending import EXIT_STATUS
+from safe_stepwise.commands.main import OWN, beyond, carry_out
+from safe_stepwise.commands.reading import examples
+from safe_stepwise.errors import UserError
+from safe_stepwise.store import place
+
+ROOT = Path(__file__).parents[3]
+MODEL = "openai:MODEL@http://127.0.0.1:1/v1"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "replies.sqlite"))
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in examples()))
+    return file
+
+
+@pytest.fixture
+def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(place, "_ABOVE", tmp_path)
+
+
+def scripts() -> set[str]:
+    """The commands of the checkout: whatever runs as a module there."""
+    found = set()
+    for file in (ROOT / "scripts").glob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        if any(isinstance(n, ast.If) and "__main__" in ast.unparse(n.test) for n in tree.body):
+            found.add(file.stem)
+    return found
+
+
+def test_it_is_the_console_command() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["scripts"] == {"safe-stepwise": "safe_stepwise.commands.main:main"}
+
+
+def test_it_knows_all_commands_of_a_checkout() -> None:
+    assert set(beyond()) == scripts()
+    assert not set(beyond()) & {name.replace("-", "_") for name in OWN}
+
+
+@pytest.mark.parametrize("name", sorted({*OWN, *scripts()}))
+def test_every_help_tells_the_exit_status(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with suppress(SystemExit):  # argparse leaves so
+        carry_out([name, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    for status in ("0 ", "2 something"):
+        assert status in told.lower().partition("exit status")[2], told[-300:]
+
+
+def test_a_command_of_the_checkout_takes_its_own_options(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"the following arguments are required: DIR"):
+        carry_out(["view-traces"])
+    with pytest.raises(UserError, match=r"nothing\S* cannot be read"):
+        carry_out(["view_traces", str(tmp_path / "nothing")])
+
+
+@pytest.mark.usefixtures("wheel")
+def test_a_wheel_says_what_a_checkout_adds(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in beyond():
+        with pytest.raises(UserError) as told:
+            carry_out([name, "--help"])
+        assert f"{name} needs a checkout" in str(told.value)
+        assert beyond()[name] in str(told.value)
+    carry_out(["--help"])
+    assert "A checkout adds:" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("wheel")
+def test_what_a_wheel_advises_is_right_there(rows: Path) -> None:
+    asked = ["answer", "--passages", str(rows), "--question", examples()[0]["question"]]
+    with pytest.raises(UserError) as told:
+        carry_out([*asked, "--generator", MODEL, "--verifier", MODEL])
+    assert "`vllm serve MODEL`" in str(told.value)
+    assert "safe-stepwise stand-in" in str(told.value)
+    assert "scripts/serve.sh" not in str(told.value)
+    assert place.install("vllm") == "pip install 'safe-stepwise[vllm]'"
+
+
+def test_no_advice_of_the_package_is_for_a_checkout_alone() -> None:
+    """What stands in the wheel goes by `store.place` where the two differ."""
+    for file in sorted((ROOT / "safe_stepwise").rglob("*.py")):
+        if file in (Path(place.__file__), Path(commands.__file__)):  # which tell them apart
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise):
+                said = ast.unparse(node)
+                assert "pip install -e" not in said, file
+                assert "serve.sh" not in said, file
+
+
+def test_complaints_are_one_line() -> None:
+    for wrong, says in (
+        (["anser"], "did you mean answer"),
+        (["answer"], r"missing option '--passages'; see safe-stepwise answer --help"),
+        (["answer", "--nope"], "no such option"),
+        (["stand-in", "--port", "x"], "'x' is not a valid integer"),
+    ):
+        with pytest.raises(UserError, match=says) as told:
+            carry_out(wrong)
+        assert "\n" not in str(told.value)
+
+
+def ran(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "safe_stepwise.commands.main", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_mistake_exits_with_2_and_one_line(tmp_path: Path) -> None:
+    """`symbolic` without annotations, and no server: neither shows a traceback."""
+    (tmp_path / "pages.txt").write_text("Oru lies on the Vel.")
+    for spec, says in (("symbolic", "goes by annotations"), (MODEL, "no server answers there")):
+        asked = ("answer", "--question", "Where?", "--passages", "pages.txt")
+        ended = ran(*asked, "--generator", spec, "--verifier", spec, cwd=tmp_path)
+        assert ended.returncode == 2
+        assert says in ended.stderr
+        assert ended.stderr.startswith("error: ")
+        assert ended.stderr.count("\n") == 1
+
+
+def test_no_heavy_library_is_imported_for_help(tmp_path: Path) -> None:
+    code = (
+        "import sys; from safe_stepwise.commands.main import carry_out; carry_out(['answer', '-h'])"
+        "; heavy = {'torch', 'datasets', 'evaluate', 'aiohttp', 'matplotlib'}"
+        "; print(sorted(heavy & {*sys.modules}))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    assert out.endswith("[]\n")
+
+
+# ------------------------------------------------------------------------------- what each one does
+
+
+def test_answer_prints_steps_and_a_verdict(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["answer", "--passages", str(rows), "--question", examples()[0]["question"]]
+    carry_out([*asked, "--generator", "symbolic:error_rate=0.4", "--verifier", "symbolic"])
+    out = capsys.readouterr().out
+    assert "    rejected, Premature Attribution: " in out
+    assert out.count("\nStep ") == out.count("    verified: ") + out.count("    rejected, ")
+    assert out.endswith("Answer: Tesk\nverified; 4 steps, 8 tries (simulated)\n")
+
+
+def test_answer_says_when_nobody_verified(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["answer", "--passages", str(rows), "--question", examples()[0]["question"]]
+    carry_out([*asked, "--generator", "symbolic", "--method", "no_verification", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["answer"], told["verified"], told["simulated"]) == ("Tesk", False, True)
+    assert told["doubts"] == ["no step was seen by a verifier"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "pages"),
+    [
+        ("a.txt", "Oru lies\non the Vel.\n\n \nMarn.\n", ["Oru lies on the Vel.", "Marn."]),
+        ("a.json", '["One.", {"title": "T", "text": "Two."}]', ["One.", "Two."]),
+        ("a.jsonl", '"One."\n{"title": "T", "sentences": ["A.", "B."]}\n', ["One.", "A. B."]),
+    ],
+)
+def test_passages_are_read_from_a_users_own_file(
+    tmp_path: Path, name: str, content: str, pages: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, script = tmp_path / name, tmp_path / "script.json"
+    file.write_text(content)
+    rules = [{"reply": "Step 1: ####ANSWER: yes (Final Answer)"}]
+    script.write_text(json.dumps({"replies": rules}))
+    how = ["--generator", f"mock:{script}", "--method", "no_verification", "--json"]
+    carry_out(["answer", "--question", "Is it?", "--passages", str(file), *how])
+    told = json.loads(capsys.readouterr().out)
+    assert [page["text"] for page in told["passages"]] == pages
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", " \n", "has no passages"),
+        ("a.json", "[]", "has no passages"),
+        ("a.json", "{", "is no JSON"),
+        ("a.jsonl", '"x"\n{"a": 1}\n', r"a\.jsonl, line 2 is \{'a': 1\}: give a string, or"),
+        ("a.jsonl", '"x"\n{"passages": []}\n', r"line 2 is "),
+    ],
+)
+def test_a_file_without_passages_is_told(
+    tmp_path: Path, name: str, content: str, says: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(content)
+    how = ["--generator", "symbolic", "--verifier", "symbolic"]
+    with pytest.raises(UserError, match=says):
+        carry_out(["answer", "--question", "Is it?", "--passages", str(file), *how])
+
+
+def test_traces_show_what_answer_wrote(
+    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    for row in examples():
+        asked = ["answer", "--passages", str(rows), "--question", row["question"]]
+        how = ["--generator", "symbolic:error_rate=0.4,seed=4", "--verifier", "symbolic"]
+        carry_out([*asked, *how, "--output", str(file)])
+    printed = capsys.readouterr().out
+    carry_out(["traces", str(file)])
+    shown = capsys.readouterr().out
+    assert shown.endswith("\n2 shown\n")
+    steps = [line for line in printed.splitlines() if line.startswith("Step ")]
+    assert steps == [line[2:] for line in shown.splitlines() if line.startswith("  Step ")]
+    carry_out(["traces", str(file), "--question", examples()[1]["question"]])
+    assert capsys.readouterr().out.endswith("\n1 shown\n")
+    carry_out(["traces", str(file), "--method", "direct"])
+    assert capsys.readouterr().out == "0 shown\n"
+
+
+def test_a_line_that_is_no_trace_is_told(tmp_path: Path) -> None:
+    for content, says in (
+        ("{", "line 1: is no JSON"),
+        ("[]", "line 1: is no JSON object"),
+        ("{}", "line 1: holds no trajectory"),
+        ("", "has no trajectories"),
+    ):
+        file = tmp_path / "a.jsonl"
+        file.write_text(content)
+        with pytest.raises(UserError, match=says):
+            carry_out(["traces", str(file)])
+
+
+def test_score_counts_as_the_metric_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"prediction": "the Vel", "references": ["Vel", "River Vel"]},
+        {"prediction": None, "answer": "Oru", "aliases": []},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    carry_out(["score", str(file), "--benchmark", "musique"])
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"exact_match": 0.5, "f1": 0.5, "accuracy": None, "unscored": 0}
+    file.write_text('{"prediction": "Oru"}\n')
+    with pytest.raises(UserError, match="line 1: lacks its references"):
+        carry_out(["score", str(file), "--benchmark", "musique"])
+
+
+def test_check_judges_steps_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    early = "Step 1: According to Passage 4, Maro Quill was born in Tesk. (Attribution)"
+    steps = [
+        "Step 1: According to Passage 2, The Salt Clock was directed by Maro Quill. (Attribution)",
+        "Maro Quill was born in Tesk.",
+        "Step 2: According to Passage 4, Maro Quill was born in Ardle. (Attribution)",
+    ]
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([{**examples()[0], "steps": one} for one in (steps, [early])]))
+    carry_out(["check", str(file), "--json"])
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    labels = [[step["label"] for step in row["steps"]] for row in told]
+    assert labels == [["Correct", "no step", "Contradictory"], ["Premature Attribution"]]
+    bare = {key: examples()[0][key] for key in ("question", "passages")}
+    file.write_text(json.dumps([{**bare, "steps": steps[:1]}]))
+    carry_out(["check", str(file)])
+    assert capsys.readouterr().out.endswith("no plan 1\n")
+
+
+def test_register_is_the_command_that_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[str]] = []
+    monkeypatch.setattr("safe_stepwise.register.main", heard.append)
+    carry_out(["register", "--check"])
+    assert heard == [["--check"]]
+
+
+def test_the_sentence_on_exit_status_is_the_one_of_the_scripts() -> None:
+    assert EXIT_STATUS in (ROOT / "scripts" / "help" / "build_verified.txt").read_text("utf-8")
+    assert commands.NAME == "safe-stepwise"

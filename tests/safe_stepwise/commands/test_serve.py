@@ -1,0 +1,359 @@
+"""The verified loop behind the OpenAI protocol, asked by the `openai` client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from safe_stepwise.commands.serving.verified import Bounds, Served
+from tests.servers.openai_server import Cut, MockServer
+from tests.servers.serving import verified_loop
+from tests.servers.stepper import Stepper, found
+
+PASSAGES = ["Oru lies on the Vel.", {"title": "Marn", "text": "Marn lies by the sea."}]
+
+
+class Doubtful(Stepper):
+    """A stepper whose verdicts on some answers can't be read, and who breaks off at others."""
+
+    def __call__(self, body: Mapping[str, Any]) -> str:
+        asked = found(r"^Question: (.*)$", body["messages"][1]["content"])
+        if "of Z" in asked:
+            return Cut("")
+        said = super().__call__(body)
+        return "no verdict" if "of X" in asked and said.startswith("{") else said
+
+
+def asked(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "model": "safe-stepwise",
+        "messages": [{"role": "user", "content": f"What is the code of {name}?"}],
+        "extra_body": {"passages": PASSAGES},
+        **more,
+    }
+
+
+def client_of(url: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+
+
+def test_a_verified_answer_and_its_steps(tmp_path: Path) -> None:
+    with (
+        MockServer(Stepper(flawed=1.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        reply = client_of(url).chat.completions.create(**asked("AB12"))
+    (choice,) = reply.choices
+    assert choice.message.content == "AB12"
+    assert choice.finish_reason == "stop"
+    told = reply.model_extra or {}
+    assert told["verification"]["verified"] is True
+    assert told["verification"]["tries"] == 4
+    assert "simulated" not in told
+    reasons = (choice.message.model_extra or {})["reasoning_content"].split("\n")
+    assert [line for line in reasons if line.startswith("Step")] == [
+        "Step 1: According to Passage 1, AB12 is a wrong thing. (Attribution)",
+        "Step 1: According to Passage 1, AB12 is one more thing. (Attribution)",
+        "Step 2: ####ANSWER: Wrong (Final Answer)",
+        "Step 2: ####ANSWER: AB12 (Final Answer)",
+    ]
+    assert reply.usage is not None
+    assert reply.usage.prompt_tokens == sum(
+        by["prompt"] for by in told["verification"]["tokens"].values()
+    )
+
+
+def test_a_stream_brings_each_try_and_then_the_answer(tmp_path: Path) -> None:
+    with (
+        MockServer(Stepper(flawed=0.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        how = {"stream": True, "stream_options": {"include_usage": True}}
+        chunks = list(client_of(url).chat.completions.create(**asked("AB12", **how)))
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    steps = [text for d in deltas if (text := (d.model_extra or {}).get("reasoning_content"))]
+    assert [step.split(":")[0] for step in steps] == ["Step 1", "Step 2"]
+    assert "".join(delta.content or "" for delta in deltas) == "AB12"
+    last = next(chunk for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason)
+    assert (last.model_extra or {})["verification"]["verified"] is True
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.prompt_tokens > 0
+
+
+def test_the_first_step_is_there_before_the_last_is_asked_for(tmp_path: Path) -> None:
+    """Calls beyond the first two hang: what the client sees by then was streamed."""
+    with (
+        MockServer(Stepper(flawed=0.0), last=2) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        stream = client_of(url).chat.completions.create(**asked("AB12", stream=True))
+        seen = next(
+            text
+            for chunk in stream
+            if (text := (chunk.choices[0].delta.model_extra or {}).get("reasoning_content"))
+        )
+        stream.close()
+    assert seen.startswith("Step 1: According to Passage 1, AB12 is one more thing.")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_not_verified_says_so(tmp_path: Path, stream: bool) -> None:
+    with (
+        MockServer(Doubtful(flawed=0.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        content, told = whole(client_of(url), asked("X1", stream=stream))
+    assert content.startswith("X1\n\n[not verified: step 1: accepted though no verdict on it")
+    assert told["verified"] is False
+    assert told["answer"] == "X1"
+    assert len(told["doubts"]) == 2
+
+
+def test_nobody_verifies_is_said_too(tmp_path: Path) -> None:
+    with (
+        MockServer(Stepper(flawed=0.0)) as model,
+        verified_loop(model.spec, None, tmp_path / "c.sqlite", method="no_verification") as url,
+    ):
+        content, told = whole(client_of(url), asked("AB12"))
+    assert content == "AB12\n\n[not verified: no step was seen by a verifier]"
+    assert told["verified"] is False
+
+
+def whole(client: openai.OpenAI, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The content of a reply and its verification, in one piece or as a stream."""
+    if not body.get("stream"):
+        reply = client.chat.completions.create(**body)
+        return reply.choices[0].message.content, (reply.model_extra or {})["verification"]
+    content, told = "", {}
+    for chunk in client.chat.completions.create(**body):
+        content += chunk.choices[0].delta.content or ""
+        told = (chunk.model_extra or {}).get("verification", told)
+    return content, told
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failed_request_is_an_error_and_no_answer(tmp_path: Path, stream: bool) -> None:
+    with (
+        MockServer(Doubtful(flawed=0.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+        pytest.raises(openai.APIError, match="a request to the model failed"),
+    ):
+        whole(client_of(url), asked("Z1", stream=stream))
+
+
+def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> None:
+    """32 at once, a fifth of the model's calls go wrong in every way that may pass, and some for
+    good; some verdicts can't be read."""
+    names = [f"{'XZ'[n % 2] if n % 10 < 2 else 'A'}{n}" for n in range(200)]
+    served = Served()
+
+    async def ask_all(url: str) -> list[Any]:
+        # 600 s also to connect, which by default may take five: the machine may stand still.
+        async with openai.AsyncOpenAI(
+            base_url=url, api_key="none", max_retries=0, timeout=600.0
+        ) as client:
+            places = asyncio.Semaphore(32)
+
+            async def one(number: int, name: str) -> tuple[str, dict[str, Any]]:
+                async with places:
+                    if number % 3:
+                        reply = await client.chat.completions.create(**asked(name))
+                        told = (reply.model_extra or {})["verification"]
+                        return reply.choices[0].message.content or "", told
+                    content, told = "", {}
+                    stream = await client.chat.completions.create(**asked(name, stream=True))
+                    async for chunk in stream:
+                        content += chunk.choices[0].delta.content or ""
+                        told = (chunk.model_extra or {}).get("verification", told)
+                    return content, told
+
+            work = (one(number, name) for number, name in enumerate(names))
+            return await asyncio.gather(*work, return_exceptions=True)
+
+    with MockServer(Doubtful(), fault_rate=0.2, latency=0.002) as model:
+        cache = tmp_path / "c.sqlite"
+        # Eight at once of two roles: a call that hangs is given up after two seconds.
+        with verified_loop(
+            model.spec, model.spec, cache, timeout=2.0, served=served, log=False
+        ) as url:
+            ended = asyncio.run(ask_all(url))
+    assert len(ended) == 200
+    assert sum(model.faulted.values()) > 50
+    kinds = Counter[str]()
+    for name, end in zip(names, ended, strict=True):
+        if isinstance(end, BaseException):
+            assert isinstance(end, openai.APIError), repr(end)
+            assert "a request to the model failed" in str(end), (name, end, end.__cause__)
+            kinds["failed"] += 1
+            assert name.startswith("Z")
+            continue
+        content, told = end
+        assert told["answer"] == name
+        assert told["verified"] is (content == name)
+        assert told["verified"] is (name.startswith("A"))
+        assert told["verified"] or content.startswith(f"{name}\n\n[not verified: ")
+        kinds["verified" if told["verified"] else "unverified"] += 1
+    assert kinds == {"verified": 160, "unverified": 20, "failed": 20}
+    assert (served.verified, served.unverified, served.failed) == (160, 20, 20)
+
+
+# ------------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "says"),
+    [
+        ({"extra_body": {}}, 400, "give the passages"),
+        ({"extra_body": {"passages": []}}, 400, "give the passages"),
+        ({"extra_body": {"passages": [3]}}, 400, r"passages\[0\] is 3"),
+        ({"extra_body": {"passages": [{"title": "Oru"}]}}, 400, r"passages\[0\]"),
+        ({"model": "gpt-4o"}, 404, "this server has safe-stepwise alone"),
+        ({"n": 2}, 400, "n can't be but 1"),
+        ({"messages": [{"role": "system", "content": "Hi"}]}, 400, "the user's question"),
+        ({"messages": [{"role": "user", "content": "  "}]}, 400, "the question is empty"),
+        ({"messages": []}, 400, "at least one"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
+    ],
+)
+def test_what_is_no_question_is_refused(
+    tmp_path: Path, change: dict[str, Any], status: int, says: str
+) -> None:
+    with (
+        MockServer(Stepper()) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        with pytest.raises(openai.APIStatusError, match=says) as refused:
+            client_of(url).chat.completions.create(**{**asked("AB12"), **change})
+        assert model.calls == 0
+    assert refused.value.status_code == status
+
+
+def test_a_long_body_is_refused(tmp_path: Path) -> None:
+    bounds = Bounds(most_bytes=2_000)
+    with (
+        MockServer(Stepper()) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds) as url,
+    ):
+        body = asked("AB12", extra_body={"passages": ["x" * 3_000]})
+        with pytest.raises(openai.APIStatusError, match="longer than 2,000 bytes") as refused:
+            client_of(url).chat.completions.create(**body)
+    assert refused.value.status_code == 413
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_time_is_limited(tmp_path: Path, stream: bool) -> None:
+    bounds = Bounds(seconds=0.3)
+    with (
+        MockServer(Stepper(), last=1) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds) as url,
+        pytest.raises(openai.APIError, match=r"no answer within 0\.3 s"),
+    ):
+        whole(client_of(url), asked("AB12", stream=stream))
+
+
+def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> None:
+    bounds = Bounds(at_once=1, waiting=1, seconds=20)
+
+    async def three(url: str) -> list[Any]:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            first = [
+                asyncio.ensure_future(client.chat.completions.create(**asked(name)))
+                for name in ("A1", "A2")
+            ]
+            while json.loads(await client.get("/../health", cast_to=bytes))["under_way"] < 2:
+                await asyncio.sleep(0.01)
+            third = await asyncio.gather(
+                client.chat.completions.create(**asked("A3")), return_exceptions=True
+            )
+            for one in first:
+                one.cancel()
+            await asyncio.gather(*first, return_exceptions=True)
+            # Who is gone leaves room for others.
+            while json.loads(await client.get("/../health", cast_to=bytes))["under_way"]:
+                await asyncio.sleep(0.01)
+            return third
+
+    served = Served()
+    with (
+        MockServer(Stepper(), last=0) as model,
+        verified_loop(
+            model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds, served=served
+        ) as url,
+    ):
+        (refused,) = asyncio.run(three(url))
+    assert isinstance(refused, openai.RateLimitError)
+    assert refused.response.headers["retry-after"] == "5"
+    assert (served.refused, served.gone) == (1, 2)
+
+
+def test_a_model_that_comes_back_is_asked_again(tmp_path: Path) -> None:
+    """A client that gives its run up answers nobody any more; the server goes on."""
+    with (
+        MockServer(Stepper(flawed=0.0), status=403) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        client = client_of(url)
+        for number in range(5):
+            with pytest.raises(openai.APIStatusError) as refused:
+                client.chat.completions.create(**asked(f"A{number}"))
+            assert refused.value.status_code in (502, 503)
+        model.status = 0
+        assert client.chat.completions.create(**asked("A9")).choices[0].message.content == "A9"
+
+
+# -------------------------------------------------------------------------------------- the command
+
+
+def command(*arguments: str, cwd: Path, **env: str) -> subprocess.Popen[str]:
+    code = "import sys; from safe_stepwise.commands.main import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_no_key_is_logged(tmp_path: Path) -> None:
+    """Neither the models' key, which their server repeats, nor one that a client sends us."""
+    ours, theirs = "sk-" + "o" * 40, "sk-" + "t" * 40
+    with MockServer(Stepper(flawed=0.0), key=ours, echo=True, status=400) as model:
+        server = command(
+            *("serve", "--generator", model.spec, "--verifier", model.spec, "--port", "0"),
+            *("--cache", str(tmp_path / "c.sqlite")),
+            cwd=tmp_path,
+            OPENAI_API_KEY=ours,
+        )
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        url = re.findall(r"http://\S+/v1", line)[0]
+        client = openai.OpenAI(base_url=url, api_key=theirs, max_retries=0)
+        with pytest.raises(openai.APIStatusError) as refused:
+            client.chat.completions.create(**asked("AB12"))
+        port = int(url.rpartition(":")[2].removesuffix("/v1"))
+        with socket.create_connection(("127.0.0.1", port)) as wire:
+            wire.sendall(f"POST / HTTP/1.1\r\nAuthorization: Bearer\0{theirs}\r\n\r\n".encode())
+            assert wire.recv(4096)
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=60)
+    assert server.returncode == 0, err
+    for said in (line + out, err, str(refused.value)):
+        assert ours not in said
+        assert theirs not in said
+    assert "refused with 502 in" in err
+    assert "ended; verified 0, not verified 0, failed 1, refused 0, gone 0" in err
