@@ -15,14 +15,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MIDDLE = ("builders", "trainers", "evaluators", "cards", "releases")
-PACKAGES = ("safe_stepwise", *MIDDLE, "scripts")
+TOP = ("scripts", "examples")
+PACKAGES = ("safe_stepwise", *MIDDLE, *TOP)
+ADDRESSES = ("checker", "rewards")
+"""Of users: modules that only hand names on, and so are no rooms."""
 NOUNS = {"records", "taxonomy", "steps", "feedback", "scoring", "errors"}
 TEXT = ("language", "graphs", "checking")
 """Knows what text means and never hears of a model; each room imports those before it alone."""
 MODELS = ("engines", "prompts", "methods", "metric")
 """Asks models and never hears of an annotation; likewise."""
-ADDRESSES = {"checker"}
-"""Of one line, which hands a name on: no rooms."""
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -102,6 +103,15 @@ def test_a_column_imports_downwards(column: tuple[str, ...]) -> None:
         assert graph[room] <= ground | set(column[:place]) | above, room
 
 
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_address_only_hands_names_on(name: str) -> None:
+    file = ROOT / "safe_stepwise" / f"{name}.py"
+    told, *rest = ast.parse(file.read_text(encoding="utf-8")).body
+    assert isinstance(told, ast.Expr)
+    assert rest
+    assert all(isinstance(node, ast.ImportFrom) for node in rest)
+
+
 def test_only_players_join_the_columns() -> None:
     graph = rooms("safe_stepwise")
     joining = {r for r, others in graph.items() if others & set(TEXT) and others & set(MODELS)}
@@ -113,7 +123,8 @@ def test_only_players_join_the_columns() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_middle_folder_imports_the_ground_and_itself(package: str) -> None:
-    allowed = {package, "safe_stepwise", *(MIDDLE if package == "scripts" else ())}
+    allowed = {package, "safe_stepwise", *(MIDDLE if package in TOP else ())}
+    allowed |= {"scripts"} if package == "examples" else set()  # its command line
     for name, others in files().items():
         if name.split(".")[0] == package:
             strangers = {other for other in others if other.split(".")[0] not in allowed}

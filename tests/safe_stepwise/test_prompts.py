@@ -119,6 +119,8 @@ LIMITS = {
     **dict.fromkeys(("verify", "cot", "sp_cot"), 2048),
     **dict.fromkeys(("direct", "react", "revise", "summarize"), 1024),
     **dict.fromkeys(("decompose", "search", "terminate"), 512),
+    "input": 64,
+    "trajectory_reply": 1024,
     "judge": 512,
     "judge_path": 512,
     "reason_path": 1024,

@@ -1,0 +1,1 @@
+"""Worked examples, each a file that the tests run, without a network or a GPU."""

@@ -1,0 +1,218 @@
+"""The checker as a reward for reinforcement learning: of one step, or of a whole trajectory.
+
+The functions have the signature of TRL's ``reward_funcs``: prompts, completions and, by their
+names, the columns of the rows, a list each; they return a number from 0 to 1 for each completion.
+The columns are those of a verified row with its label (config ``B_labeled``, DESIGN section 5);
+`step_reward` wants ``previous_steps`` besides, the accepted steps in the grammar of `steps`.
+
+Only what is proved pays: a step counts where the checker proves it sound, and the first that it
+proves wrong, or that breaks the grammar, ends a trajectory. Where it abstains a step counts for
+nothing and ends nothing, so that what cannot be read is worth no more than an honest mistake. Half
+of a trajectory's reward is the share of steps that count, half is for the right answer, if every
+fact that it needs was read before: an answer that is not earned is not paid (what SAFE v1, Table 1
+calls Wrong Conclusion). A row whose label gives no plan has the reward None, which TRL leaves out.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Step, Triple, canonical_json
+from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.store.codec import question_of
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.taxonomy import CORRECT
+
+COLUMNS = (
+    *("id", "question", "answer", "aliases", "kind", "hops", "passages", "supporting_facts"),
+    *("evidence", "decomposition", "reasoning_path", "knowledge_graph"),
+)
+"""Of a row, what the checker goes by."""
+MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
+"""Faults that are none of the taxonomy."""
+_CHECKERS = 256
+"""Kept for the next batch: of a group's completions only the first waits for its checker."""
+_STEP = re.compile(r"^(?=[ \t]*step[ \t]*\d+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+
+Completion = str | Sequence[Mapping[str, Any]]
+"""A text, or turns of a conversation."""
+Rewards = list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of one trajectory.
+
+    ``labels`` are those of its steps up to the first fault, None where the checker abstained;
+    ``steps`` is how many it has, ``needed`` how many its plan takes.
+    """
+
+    labels: tuple[str | None, ...]
+    steps: int
+    needed: int
+    earned: bool
+    """Whether it ends in the right answer, with every fact read before and nothing wrong."""
+
+    @property
+    def fault(self) -> str:
+        """The label of the step that ended it, "" if none did."""
+        last = self.labels[-1] if self.labels else None
+        return last if last not in (None, CORRECT) else ""
+
+    @property
+    def sound(self) -> int:
+        """Steps that are proved sound."""
+        return self.labels.count(CORRECT)
+
+    @property
+    def reward(self) -> float:
+        """From 0 to 1; neither padding nor stopping early adds to it."""
+        return (self.sound / max(self.steps, self.needed) + self.earned) / 2
+
+
+def judge_trajectory(checker: Checker, text: str) -> Judged:
+    """What the checker says of a trajectory, a step a line; what precedes the first is skipped.
+
+    >>> from safe_stepwise.records import Passage, Question
+    >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
+    >>> hop = Triple("Dune Rain", "director", "Ors Velt", 1)
+    >>> asked = Question("q", "b", "train", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
+    >>> checker = Checker(asked, [hop], [hop])
+    >>> judge_trajectory(checker, "Step 1: ####ANSWER: Ors Velt (Final Answer)").fault
+    'Wrong Conclusion'
+    >>> told = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
+    ... Step 2: From Step 1 it follows that the answer is Ors Velt. (Logical)
+    ... Step 3: ####ANSWER: Ors Velt (Final Answer)'''
+    >>> judge_trajectory(checker, told).reward
+    1.0
+    """
+    written = [part for part in _STEP.split(text)[1:] if part.strip()]
+    labels: list[str | None] = []
+    accepted: list[Step] = []
+    for part in written:
+        label = _label(checker, accepted, part)
+        labels.append(label)
+        if label not in (None, CORRECT):
+            break
+        accepted.append(parse_step(part))
+    needed = len(checker.plan.items) + 1
+    ended = bool(accepted) and accepted[-1].kind == "Final Answer"
+    earned = ended and len(accepted) == len(written) and labels[-1] == CORRECT
+    return Judged(tuple(labels), len(written), needed, earned)
+
+
+def _label(checker: Checker, accepted: Sequence[Step], written: str) -> str | None:
+    """What a step is, after those accepted before it; None where nothing is proved."""
+    if accepted and accepted[-1].kind == "Final Answer":
+        return AFTER_THE_ANSWER
+    try:
+        step = parse_step(written)
+    except StepError:
+        return MALFORMED
+    if step.number != len(accepted) + 1:
+        return MALFORMED
+    verdict = checker.check(accepted, step)
+    return None if verdict is None else verdict.error_type
+
+
+def trajectory_reward(
+    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
+) -> Rewards:
+    """For each completion `Judged.reward`, None for a row without a plan.
+
+    Raises ``UserError`` where a column of `COLUMNS` is missing.
+    """
+    checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
+    judged = [
+        checker and judge_trajectory(checker, _text(completion))
+        for checker, completion in zip(checkers, completions, strict=True)
+    ]
+    _log(log, [label for one in judged if one for label in one.labels])
+    return [one.reward if one else None for one in judged]
+
+
+def step_reward(
+    prompts: Sequence[Any],
+    completions: Sequence[Completion],
+    *,
+    previous_steps: Sequence[Sequence[str]],
+    **columns: Any,
+) -> Rewards:
+    """For each completion, one step: 1 if it is proved sound, else 0; None without a plan.
+
+    Raises ``UserError`` where a column of `COLUMNS` is missing, or for previous steps that break
+    the grammar.
+    """
+    checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
+    labels = [
+        checker and (_label(checker, _steps(previous), _text(completion)),)
+        for checker, completion, previous in zip(checkers, completions, previous_steps, strict=True)
+    ]
+    _log(log, [one[0] for one in labels if one])
+    return [float(one[0] == CORRECT) if one else None for one in labels]
+
+
+async def async_trajectory_reward(
+    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
+) -> Rewards:
+    """`trajectory_reward` in a thread of its own, beside other rewards that wait."""
+    return await asyncio.to_thread(trajectory_reward, prompts, completions, **columns)
+
+
+async def async_step_reward(
+    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
+) -> Rewards:
+    """`step_reward` in a thread of its own, beside other rewards that wait."""
+    return await asyncio.to_thread(step_reward, prompts, completions, **columns)
+
+
+def checker_of(row: Mapping[str, Any]) -> Checker | None:
+    """The checker of a row with these `COLUMNS`, from a cache; None where it gives no plan."""
+    return _checker(canonical_json({name: row[name] for name in COLUMNS}))
+
+
+@lru_cache(maxsize=_CHECKERS)
+def _checker(row: str) -> Checker | None:
+    content = parse_json(row)
+    path, graph = (
+        [Triple(**triple) for triple in content[name]]
+        for name in ("reasoning_path", "knowledge_graph")
+    )
+    try:
+        return Checker(question_of(content, benchmark="", split=""), path, graph)
+    except PlanError:
+        return None
+
+
+def _checkers(columns: Mapping[str, Any], number: int) -> list[Checker | None]:
+    if lacking := [name for name in COLUMNS if name not in columns]:
+        raise UserError(
+            f"the rows have no column {lacking[0]}: train on rows of a config B_labeled, and keep "
+            "all of their columns"
+        )
+    return [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
+
+
+def _steps(previous: Sequence[str]) -> list[Step]:
+    try:
+        return [parse_step(step) for step in previous]
+    except StepError as error:
+        raise UserError(f"previous_steps holds what is no step: {error}") from None
+
+
+def _text(completion: Completion) -> str:
+    if isinstance(completion, str):
+        return completion
+    return "\n".join(str(turn.get("content") or "") for turn in completion)
+
+
+def _log(log_metric: Any, labels: Sequence[str | None]) -> None:
+    """Tell TRL on how much of what was read nothing could be proved: there the reward is blind."""
+    if log_metric is not None and labels:
+        log_metric("checker_abstained", labels.count(None) / len(labels))

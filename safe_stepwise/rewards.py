@@ -1,0 +1,6 @@
+"""The address of the checker as a reward: GRPO's ``reward_funcs``, of a step or a trajectory."""
+
+from safe_stepwise.checking.rewards import async_step_reward as async_step_reward
+from safe_stepwise.checking.rewards import async_trajectory_reward as async_trajectory_reward
+from safe_stepwise.checking.rewards import step_reward as step_reward
+from safe_stepwise.checking.rewards import trajectory_reward as trajectory_reward

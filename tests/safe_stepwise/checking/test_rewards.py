@@ -1,0 +1,181 @@
+"""The checker as a reward: what is proved pays, and nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.steps.reward_probe import Told, trajectories
+from builders.synthetic import generate, parse_spec
+from builders.verified.lookup import verified_rows
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.rewards import (
+    AFTER_THE_ANSWER,
+    COLUMNS,
+    MALFORMED,
+    checker_of,
+    judge_trajectory,
+)
+from safe_stepwise.errors import UserError
+from safe_stepwise.rewards import (
+    async_step_reward,
+    async_trajectory_reward,
+    step_reward,
+    trajectory_reward,
+)
+
+ROOT = Path(__file__).parents[3]
+UNREAD = "Step 1: No passage mentions Zorp. (Attribution)"
+"""Of which the checker proves nothing."""
+
+
+@cache
+def told() -> tuple[Told, ...]:
+    made = generate(parse_spec("rows=60,seed=77,noise=0.0,writer=plain"), 0, 60, "train")
+    pairs = ((q, asyncio.run(verify(q, AnnotationsTeacher()))) for q, _ in made)
+    return tuple(trajectories(pairs))
+
+
+def first() -> tuple[dict[str, list[Any]], Checker, str]:
+    """The columns of one row, its checker, its ideal trajectory."""
+    one = told()[0]
+    checker = checker_of(one.row)
+    assert checker is not None
+    return {name: [one.row[name]] for name in COLUMNS}, checker, one.ideal[0]
+
+
+def test_ideal_trajectories_are_worth_all_and_injected_ones_little() -> None:
+    assert len(told()) > 50
+    assert {reward for one in told() for reward in one.rewards(one.ideal)} == {1.0}
+    injected = [reward for one in told() for reward in one.rewards(one.injected)]
+    assert len(injected) > 300
+    assert max(injected) < 0.5  # whatever is wrong, the answer is not earned
+    held_back = [reward for one in told() for reward in one.rewards(one.held_back)]
+    assert fmean(held_back) < 0.6
+
+
+@pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "musique", "hotpotqa"])
+def test_so_they_are_on_real_rows(benchmark: str, real_data: Path) -> None:
+    rows = verified_rows(benchmark, real_data / f"{benchmark}_dev.jsonl", "validation")
+    sound = (pair for pair in rows if pair[1].noise_type == "none")
+    some = [*trajectories(pair for pair, _ in zip(sound, range(25), strict=False))]
+    assert len(some) > 15
+    assert fmean(r for one in some for r in one.rewards(one.ideal)) >= 0.95
+    for texts in ("injected", "held_back"):
+        assert fmean(r for one in some for r in one.rewards(getattr(one, texts))) <= 0.6
+
+
+def test_what_precedes_the_first_step_is_skipped_and_a_conversation_is_read() -> None:
+    columns, _, ideal = first()
+    said = f"<think>Step by step.</think>\n{ideal}\n"
+    assert trajectory_reward(["?"], [said], **columns) == [1.0]
+    assert trajectory_reward(["?"], [[{"role": "assistant", "content": ideal}]], **columns) == [1.0]
+    assert trajectory_reward(["?"], [[{"role": "assistant", "content": None}]], **columns) == [0.0]
+
+
+def test_neither_padding_nor_stopping_early_nor_what_cannot_be_read_pays() -> None:
+    _, checker, ideal = first()
+    steps = ideal.splitlines()
+    short = judge_trajectory(checker, steps[0])
+    assert (short.labels, short.earned) == (("Correct",), False)
+    assert 0 < short.reward < 0.25  # of all that its plan takes, not of what it says
+    unread = judge_trajectory(checker, UNREAD)
+    assert (unread.labels, unread.fault, unread.reward) == ((None,), "", 0)
+    again = [*steps[:1], steps[0].replace("Step 1", "Step 2", 1)]
+    assert judge_trajectory(checker, "\n".join(again)).fault == "Redundancy"
+    late = f"{ideal}\nStep {len(steps) + 1}: It is so. (Logical)"
+    assert judge_trajectory(checker, late).fault == AFTER_THE_ANSWER
+    assert judge_trajectory(checker, late).reward < 0.5
+
+
+def test_an_answer_that_is_not_earned_is_not_paid() -> None:
+    _, checker, ideal = first()
+    answer = ideal.splitlines()[-1].partition(": ")[2]
+    guessed = judge_trajectory(checker, f"Step 1: {answer}")
+    assert (guessed.fault, guessed.reward) == ("Wrong Conclusion", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Step 1: no kind",
+        "Step 2: It is so. (Logical)",
+        "Step 1: a (Logical) b\nStep 2: c (Logical)",
+    ],
+)
+def test_what_breaks_the_grammar_ends_a_trajectory(text: str) -> None:
+    _, checker, _ = first()
+    judged = judge_trajectory(checker, text)
+    assert (judged.fault, judged.labels, judged.reward) == (MALFORMED, (MALFORMED,), 0)
+
+
+@given(st.text(alphabet=st.sampled_from("Step 123:()#ANWR.\n LogicalFinal"), max_size=200))
+def test_any_text_has_a_reward(text: str) -> None:
+    _, checker, ideal = first()
+    for said in (text, f"{ideal}\n{text}"):
+        judged = judge_trajectory(checker, said)
+        assert 0 <= judged.reward <= 1
+        assert len(judged.labels) <= max(judged.steps, 0)
+
+
+def test_a_step_is_judged_after_those_before_it() -> None:
+    columns, _, ideal = first()
+    steps = ideal.splitlines()
+    many = {name: values * 3 for name, values in columns.items()}
+    previous = [steps[:1], [], steps[:1]]
+    given_ = step_reward(["?"] * 3, [steps[1], steps[1], "?"], previous_steps=previous, **many)
+    assert given_ == [1.0, 0.0, 0.0]  # the next step; out of place; no step
+    with pytest.raises(UserError, match="previous_steps holds what is no step"):
+        step_reward(["?"], ["?"], previous_steps=[["?"]], **columns)
+
+
+def test_async_rewards_are_the_same_beside_each_other() -> None:
+    columns, _, ideal = first()
+    step, *_ = ideal.splitlines()
+
+    async def both() -> list[list[float | None]]:
+        of_steps = async_step_reward(["?"], [step], previous_steps=[[]], **columns)
+        return await asyncio.gather(async_trajectory_reward(["?"], [ideal], **columns), of_steps)
+
+    assert asyncio.run(both()) == [[1.0], [1.0]]
+
+
+def test_a_row_without_a_plan_is_not_scored_and_a_missing_column_is_told() -> None:
+    columns, _, ideal = first()
+    none = {**columns, "reasoning_path": [[]]}
+    assert trajectory_reward(["?"], [ideal], **none) == [None]
+    assert step_reward(["?"], ["?"], previous_steps=[[]], **none) == [None]
+    del none["knowledge_graph"]
+    with pytest.raises(UserError, match="no column knowledge_graph: train on rows of a config"):
+        trajectory_reward(["?"], [ideal], **none)
+
+
+def test_the_share_that_nothing_is_proved_of_is_logged() -> None:
+    columns, _, ideal = first()
+    logged: dict[str, float] = {}
+    said = f"{UNREAD}\nStep 2: no kind"
+    log = {"log_metric": logged.__setitem__, "trainer_state": None}
+    trajectory_reward(["?"], [said], **columns, **log)
+    assert logged == {"checker_abstained": 0.5}
+    trajectory_reward(["?"], [ideal], **columns, **log)
+    assert logged == {"checker_abstained": 0.0}
+
+
+def test_it_needs_no_torch() -> None:
+    code = (
+        "import sys; import safe_stepwise.rewards; "
+        "print({'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ran.stdout.strip() == "set()", ran.stderr
