@@ -22,7 +22,7 @@ from safe_stepwise.store.tables import table
 from scripts import build_verified
 from scripts.cli import Parser, run
 
-HERE = Path(__file__).parent
+ROWS = Path(__file__).with_name("own_benchmark.jsonl")
 CONFIG = "2wikimultihopqa"
 """In whose shape the rows are read, and so what their config is called."""
 
@@ -32,21 +32,26 @@ def main(arguments: Sequence[str]) -> None:
     parser = Parser(
         prog="python -m examples.own_benchmark", description=__doc__, formatter_class=form
     )
-    parser.add_argument("--input", type=Path, default=HERE / "own_benchmark.jsonl", help="JSONL")
+    parser.add_argument("--input", type=Path, default=ROWS, help="JSONL")
     parser.add_argument("--output", type=Path, default=Path("build/own"), help="(build/own)")
     options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
-    raw = options.output / "original.json"
-    rows = [original(where, row) for where, row in rows_of(options.input)]
-    raw.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+    build(options.input, options.output)
+    found = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
+    print(f"\n{table(found)}")
+
+
+def build(rows: Path, output: Path) -> None:
+    """Verify the rows of a file of ours into a folder."""
+    output.mkdir(parents=True, exist_ok=True)
+    raw = output / "original.json"
+    said = [original(where, row) for where, row in rows_of(rows)]
+    raw.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
     build_verified.main(
         [
             *("--benchmark", CONFIG, "--input", str(raw), "--split", "validation"),
-            *("--teacher", "annotations", "--output", str(options.output)),
+            *("--teacher", "annotations", "--output", str(output)),
         ]
     )
-    found = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
-    print(f"\n{table(found)}")
 
 
 def original(where: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,20 +80,26 @@ def served(space: Path, home: Path, **settings: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened(address: str) -> Iterator[Any]:
+def opened(browser: Any, address: str) -> Iterator[Any]:
     """The page in a browser; it asks nobody else for anything, and runs nothing that was typed."""
     said: list[str] = []
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1200, "height": 1400})
-        page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (said.append("dialog"), dialog.dismiss()))
-        page.on("console", lambda one: one.type == "error" and said.append(one.text))
-        page.on("request", lambda one: one.url.startswith(address) or said.append(one.url))
-        page.goto(address)
-        page.get_by_role("button", name=GO).wait_for(timeout=WAIT_MS)
-        yield page
-        assert page.evaluate("window.pwned") is None
-        assert not said
+    page = browser.new_page(viewport={"width": 1200, "height": 1400})
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (said.append("dialog"), dialog.dismiss()))
+    page.on("console", lambda one: one.type == "error" and said.append(one.text))
+    page.on("request", lambda one: one.url.startswith(address) or said.append(one.url))
+    page.goto(address)
+    page.get_by_role("button", name=GO).wait_for(timeout=WAIT_MS)
+    yield page
+    assert page.evaluate("window.pwned") is None
+    assert not said
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +112,9 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(space: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with served(space, tmp_path_factory.mktemp("home")) as address, opened(address) as found:
+def page(browser: Any, space: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    home = tmp_path_factory.mktemp("home")
+    with served(space, home) as address, opened(browser, address) as found:
         yield found
 
 
@@ -168,7 +175,7 @@ def test_the_traces_are_those_with_a_rejected_step(page: Any) -> None:
     page.get_by_role("tab", name="The loop").click()
 
 
-def test_the_owner_alone_sets_the_players(space: Path, tmp_path: Path) -> None:
+def test_the_owner_alone_sets_the_players(browser: Any, space: Path, tmp_path: Path) -> None:
     """By the Space's variables; a script stands in for a model here."""
     verdict = {"error_type": "Correct", "diagnosis": "Passage 1 says so.", "guidance": ""}
     rules = [
@@ -178,7 +185,7 @@ def test_the_owner_alone_sets_the_players(space: Path, tmp_path: Path) -> None:
     (script := tmp_path / "replies.json").write_text(json.dumps({"replies": rules}))
     names = ("SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER")
     owner = dict.fromkeys(names, f"mock:{script}")
-    with served(space, tmp_path, **owner) as address, opened(address) as page:
+    with served(space, tmp_path, **owner) as address, opened(browser, address) as page:
         answer(page, question="On what river does Oru lie?", passages="Oru lies on the Vel.")
         page.locator(".ended", has_text="Answer: the Vel").wait_for(timeout=WAIT_MS)
         assert page.locator(".tries img, .tries script, .tries svg").count() == 0
