@@ -165,7 +165,7 @@ def _told(left: Mapping[str, str], stays: Sequence[str]) -> list[str]:
     for name, why in left.items():
         by_option.setdefault(f"left out ({why})", []).append(name)
     if stays:
-        by_option["made before"] = list(stays)
+        by_option["made before"] = [*dict.fromkeys(stays)]
     return [f"{', '.join(names)}: {what}" for what, names in by_option.items()]
 
 

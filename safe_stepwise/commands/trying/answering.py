@@ -1,0 +1,161 @@
+"""The loop over one typed question, by the players that the Space's owner has set."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from traceback import format_exc
+from typing import Any
+
+from safe_stepwise.commands.answer import answer_of
+from safe_stepwise.commands.check import ABSTAINS
+from safe_stepwise.commands.ending import told
+from safe_stepwise.commands.options import Chosen, chosen
+from safe_stepwise.commands.telling import record
+from safe_stepwise.engines.base import EngineError
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import read_reply
+from safe_stepwise.open import opened
+from safe_stepwise.players.steps import checker_of
+from safe_stepwise.records import FAILED, Attempt, Question, Step
+from safe_stepwise.steps import StepError
+
+GENERATOR, VERIFIER = "SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER"
+"""Variables of the Space; nobody but its owner sets them."""
+SIMULATED = {"generator": "symbolic:error_rate=0.4,seed=3", "verifier": "symbolic"}
+"""Players where the owner has set none."""
+KINDS = ("openai", "symbolic", "mock")
+"""A page opens its players anew for each question: nothing with weights."""
+SECONDS, CALL_S = 180.0, 60.0
+"""For a question, and for one call to a model's server."""
+NO_STEP = "no step"
+NO_MODEL = (
+    "this Space has no model: its players go by facts, so type some, as head | relation | tail "
+    f"(its owner may set {GENERATOR} and {VERIFIER})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was tried so far, the checker's label of each try, and at the end what it came to."""
+
+    attempts: tuple[Attempt, ...]
+    labels: tuple[str, ...]
+    """Empty where the question has no facts that the checker could go by."""
+    record: Mapping[str, Any] | None = None
+
+
+def players(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """The specs that the owner's settings name, by role; ``UserError`` for half of them.
+
+    >>> players({})["verifier"]
+    'symbolic'
+    """
+    found = {"generator": settings.get(GENERATOR, ""), "verifier": settings.get(VERIFIER, "")}
+    if not any(found.values()):
+        return SIMULATED
+    for name, spec in zip((GENERATOR, VERIFIER), found.values(), strict=True):
+        if spec.partition(":")[0] not in KINDS:
+            raise UserError(f"the Space's owner has to set {name} to a spec of {', '.join(KINDS)}")
+    return found
+
+
+async def standings(question: Question, specs: Mapping[str, str]) -> AsyncIterator[Standing]:
+    """Where the loop stands after each try, and at the end; ``UserError`` if it can't answer.
+
+    What was typed, and what was said to it, is kept by nobody: replies go to a folder that is gone
+    with the answer.
+    """
+    with TemporaryDirectory(prefix="safe-stepwise-") as kept:
+        settings = _settings(specs, Path(kept) / "replies.sqlite")
+        if not question.is_annotated and any(one.startswith("symbolic") for one in specs.values()):
+            raise UserError(NO_MODEL)
+        said: asyncio.Queue[Attempt | None] = asyncio.Queue()
+        answering = asyncio.create_task(_answered(question, settings, said))
+        tried: list[Attempt] = []
+        try:
+            while (attempt := await said.get()) is not None:
+                tried.append(attempt)
+                yield Standing(tuple(tried), checked(question, tried))
+            yield Standing(tuple(tried), checked(question, tried), await answering)
+        finally:
+            answering.cancel()  # where whoever asked has left
+            with suppress(asyncio.CancelledError, UserError):
+                await answering
+
+
+def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """What the checker says of each try after the steps accepted before it."""
+    if not question.is_annotated:
+        return ()
+    try:
+        checker = checker_of(question)
+    except EngineError:  # the facts make no plan
+        return ()
+    labels, previous = [], list[Step]()
+    for attempt in attempts:
+        try:
+            step = read_reply(attempt.text, attempt.number)
+        except StepError:
+            labels.append(NO_STEP)
+            continue
+        said = checker.check(tuple(previous), step)
+        labels.append(ABSTAINS if said is None else said.error_type)
+        if attempt.accepted:
+            previous.append(step)
+    return tuple(labels)
+
+
+async def _answered(
+    question: Question, settings: Chosen, said: asyncio.Queue[Attempt | None]
+) -> dict[str, Any]:
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            opened(settings.specs, settings.cache, settings.timeout, settings.allowance) as clients,
+        ):
+            trajectory = await answer_of(question, settings, clients, said.put_nowait)
+            if trajectory.stop_reason == FAILED:
+                raise UserError(trajectory.failure)
+            return record(question, trajectory, clients, settings.method)
+    except TimeoutError:
+        raise UserError(f"the question took longer than {SECONDS:g} s and was ended") from None
+    except UserError as error:
+        raise UserError(_reason(str(error), settings.specs)) from None
+    except Exception:  # of the server, one question ends, and its log says why
+        print(told(format_exc()), file=sys.stderr, flush=True)
+        raise UserError("this ended by a fault of ours; other words may do") from None
+    finally:
+        said.put_nowait(None)
+
+
+def _reason(failure: str, specs: Mapping[str, str]) -> str:
+    """Why a question failed, but for what tells of the owner's server."""
+    if specs == SIMULATED:
+        return f"the simulated players can't answer this: {failure}"
+    _log(failure)
+    return "a player failed to reply; its reason is in the Space's log"
+
+
+def _settings(specs: Mapping[str, str], cache: Path) -> Chosen:
+    try:
+        return chosen(**specs, **_AS_PUBLISHED, cache=cache, timeout=CALL_S)
+    except UserError as error:
+        _log(str(error))
+        raise UserError("the players that the owner has set can't be read; see the log") from None
+
+
+_AS_PUBLISHED: Mapping[str, Any] = {
+    "method": "safe",
+    "max_steps": 10,
+    "max_retries": 3,
+    "on_exhausted": "accept",
+    "max_tokens": (),
+}
+
+
+def _log(reason: str) -> None:
+    print(told(reason), file=sys.stderr, flush=True)
