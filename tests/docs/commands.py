@@ -73,9 +73,10 @@ def read(command: str) -> None:
     if name == "accelerate":
         name, arguments = "python", arguments[arguments.index("-m") :]
     if name == NAME:
-        known = group.get_command(click.Context(group), arguments[0])
+        above = click.Context(group, **group.context_settings)
+        known = group.get_command(above, arguments[0])
         assert known is not None
-        known.make_context(arguments[0], arguments[1:])
+        known.make_context(arguments[0], arguments[1:], parent=above)
         return
     main = module(name, arguments).main
     with pytest.MonkeyPatch.context() as patch:

@@ -126,7 +126,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
-    assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False})]
+    assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False, "prompts": "paper"})]
     named = [one for one in asked if "where" not in one[1]]  # not only looked at
     beside = [options.pop("lists", None) for _, options in named]
     assert beside == [manifest.parent, manifest.parent, None]  # of builds, not of steps

@@ -217,7 +217,7 @@ def test_without_a_network_the_dry_run_says_what_is_there(
     publish.main([str(made), "--namespace", NAMESPACE])
     said = capsys.readouterr().out
     assert "not compared with the Hub: " in said
-    assert "data/steps/train-00000-of-00001.parquet" in said
+    assert "data/preference/train-00000-of-00001.parquet" in said
 
 
 def edit(file: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:

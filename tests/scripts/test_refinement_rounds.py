@@ -54,9 +54,9 @@ Log = list[str]
 
 @pytest.fixture
 def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    # Where the manifest is read, {adapter} is a name as any other.
+    # Where the manifest is read, "trained" stands for {adapter}.
     monkeypatch.chdir(tmp_path)
-    write_adapter(tmp_path / "adapter", "Correct")
+    write_adapter(tmp_path / "trained", "Correct")
     file = tmp_path / "small.yaml"
     file.write_text(MANIFEST, encoding="utf-8")
     return file

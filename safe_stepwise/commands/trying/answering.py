@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from traceback import format_exc
@@ -15,6 +14,7 @@ from safe_stepwise.commands.check import ABSTAINS
 from safe_stepwise.commands.ending import told
 from safe_stepwise.commands.options import Chosen, chosen
 from safe_stepwise.commands.telling import record
+from safe_stepwise.commands.trying.standing import Standing
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
@@ -36,16 +36,6 @@ NO_MODEL = (
     "this Space has no model: its players go by facts, so type some, as head | relation | tail "
     f"(its owner may set {GENERATOR} and {VERIFIER})"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What was tried so far, the checker's label of each try, and at the end what it came to."""
-
-    attempts: tuple[Attempt, ...]
-    labels: tuple[str, ...]
-    """Empty where the question has no facts that the checker could go by."""
-    record: Mapping[str, Any] | None = None
 
 
 def players(settings: Mapping[str, str]) -> Mapping[str, str]:
@@ -142,7 +132,7 @@ def _reason(failure: str, specs: Mapping[str, str]) -> str:
 
 def _settings(specs: Mapping[str, str], cache: Path) -> Chosen:
     try:
-        return chosen(**specs, **_AS_PUBLISHED, cache=cache, timeout=CALL_S)
+        return chosen(**{**specs, **_AS_PUBLISHED}, cache=cache, timeout=CALL_S)
     except UserError as error:
         _log(str(error))
         raise UserError("the players that the owner has set can't be read; see the log") from None

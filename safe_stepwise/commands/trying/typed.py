@@ -92,7 +92,8 @@ def _facts(text: str) -> Iterator[Triple]:
         parts = [" ".join(part.split()) for part in line.split("|")]
         if len(parts) != 3 or not all(parts):
             raise UserError(f"fact {number}: write head | relation | tail")
-        yield Triple(*parts)
+        head, relation, tail = parts
+        yield Triple(head, relation, tail)
 
 
 def _pages(text: str, facts: tuple[Triple, ...]) -> Iterator[Passage]:
