@@ -364,7 +364,8 @@ def test_the_page_answers(published: Path) -> None:
         rows = {"headers": ["", ""], "data": [["the Vel", "Vel; Oru"], ["no", "yes"]]}
         said = client.predict({**rows, "metadata": None}, "musique", api_name="/scored")
         assert said == "exact match 0.500, F1 0.500 over 2 answers"
-        nothing = client.predict({**rows, "data": [["", ""]], "metadata": None}, "musique")
+        empty = {**rows, "data": [["", ""]], "metadata": None}
+        nothing = client.predict(empty, "musique", api_name="/scored")
         assert nothing == "there are no predictions: give at least one"
     finally:
         process.terminate()

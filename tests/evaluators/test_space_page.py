@@ -186,7 +186,8 @@ def test_the_owner_alone_sets_the_players(browser: Any, space: Path, tmp_path: P
     names = ("SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER")
     owner = dict.fromkeys(names, f"mock:{script}")
     with served(space, tmp_path, **owner) as address, opened(browser, address) as page:
-        answer(page, question="On what river does Oru lie?", passages="Oru lies on the Vel.")
+        rest = {"passages": "Oru lies on the Vel.", "facts": ""}
+        answer(page, question="On what river does Oru lie?", **rest)
         page.locator(".ended", has_text="Answer: the Vel").wait_for(timeout=WAIT_MS)
         assert page.locator(".tries img, .tries script, .tries svg").count() == 0
         assert str(tmp_path) not in page.content()
