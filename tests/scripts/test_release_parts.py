@@ -48,8 +48,8 @@ def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_
     folder, space = release_models.CHECKOUT / "evaluators/safe_stepwise", tmp_path / "out" / "space"
     same = filecmp.dircmp(folder, space, ignore=["__pycache__"])
     assert not same.left_only + same.diff_files
-    beside = ["LICENSE", "pyproject.toml", "requirements.txt", "safe_stepwise", "setup.py"]
-    assert sorted(same.right_only) == beside
+    package = ["LICENSE", "pyproject.toml", "requirements.txt", "safe_stepwise", "setup.py"]
+    assert sorted(same.right_only) == [*package, "traces"]
     assert "adapter: left out (--skip-training)" in said
     assert lock["skipped"] == ["adapter"]
     locked = set(lock["files"])
