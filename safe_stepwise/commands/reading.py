@@ -32,12 +32,7 @@ def lines_of(file: Path) -> Iterator[tuple[str, Any]]:
 
     Raises ``UserError`` for a file, or a line, that can't be read.
     """
-    try:
-        text = read_bounded(file, MOST_JSON).decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
+    text = _text(file)
     if file.suffix == ".json":
         try:
             whole = parse_json(text)
@@ -119,13 +114,17 @@ def _asked(question: str | None, pages: list[Passage]) -> Question:
     return Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
 
 
-def _paragraphs(file: Path) -> list[Passage]:
+def _text(file: Path) -> str:
     try:
-        text = read_bounded(file, MOST_JSON).decode("utf-8-sig")
+        return read_bounded(file, MOST_JSON).decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
+
+
+def _paragraphs(file: Path) -> list[Passage]:
+    text = _text(file)
     parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.replace("\r", ""))]
     pages = [Passage("", (part,)) for part in parts if part]
     if not pages:
