@@ -21,11 +21,13 @@ BUSY = """
     from trainers.interruption import Interruption
     with Interruption() as interruption:
         print("busy", flush=True)
-        while not interruption.asked:
+        while True:
             hashlib.pbkdf2_hmac("sha256", b"", b"", {rounds})  # like a backward pass
+            if interruption.asked:
+                break
     print("kept", flush=True)
 """
-NEVER, SOON = 2_000_000_000, 100_000
+NEVER, SOON = 2_000_000_000, 1_000_000
 
 
 def begun(rounds: int) -> subprocess.Popen[str]:
