@@ -13,11 +13,13 @@ For a benchmark that you mean to keep, write one file like builders/benchmarks/t
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.commands.reading import rows_of
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.shapes import shaped
 from safe_stepwise.store.tables import table
 from scripts import build_verified
 from scripts.cli import Parser, run
@@ -25,6 +27,17 @@ from scripts.cli import Parser, run
 ROWS = Path(__file__).with_name("own_benchmark.jsonl")
 CONFIG = "2wikimultihopqa"
 """In whose shape the rows are read, and so what their config is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A row of ours."""
+
+    id: str
+    question: str
+    answer: str
+    facts: Sequence[tuple[str, str, str]]
+    pages: Mapping[str, Sequence[str]]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -42,10 +55,18 @@ def main(arguments: Sequence[str]) -> None:
 
 def build(rows: Path, output: Path) -> None:
     """Verify the rows of a file of ours into a folder."""
-    output.mkdir(parents=True, exist_ok=True)
+    said: dict[str, dict[str, Any]] = {}
+    for where, row in rows_of(rows):
+        known = original(where, row)
+        if known["_id"] in said:
+            raise UserError(f"{where}: the id {known['_id']} stands in a row before")
+        said[known["_id"]] = known
     raw = output / "original.json"
-    said = [original(where, row) for where, row in rows_of(rows)]
-    raw.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        raw.write_text(json.dumps([*said.values()], ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written ({error.strerror})") from None
     build_verified.main(
         [
             *("--benchmark", CONFIG, "--input", str(raw), "--split", "validation"),
@@ -55,13 +76,14 @@ def build(rows: Path, output: Path) -> None:
 
 
 def original(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of ours as 2WikiMultihopQA would have it; ``UserError`` for one that lacks a field.
+    """A row of ours as 2WikiMultihopQA would have it; ``UserError`` for one of another form.
 
     A question whose facts are a chain is compositional, one with facts side by side a comparison.
     """
-    lacking = [name for name in ("id", "question", "answer", "facts", "pages") if name not in row]
-    if lacking:
-        raise UserError(f"{where}: lacks {', '.join(lacking)}")
+    try:
+        shaped(row, Own, "row")
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
     facts, pages = row["facts"], row["pages"]
     heads, tails = {head for head, _, _ in facts}, {tail for _, _, tail in facts}
     return {

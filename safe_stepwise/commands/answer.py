@@ -63,22 +63,29 @@ def answer(
     settings = chosen(**options)
     asked = question_from(file, question)
     settings.refuse_symbolic(asked)
+    if output is not None:
+        append(output, "")  # before a model is asked
     if not as_json:
         print(f"Question: {asked.question}")
     heard = _silent if as_json else _print
     told = wait_for_answer(asked, settings, heard)
     if output is not None:
-        try:
-            with output.open("a", encoding="utf-8") as opened_file:
-                opened_file.write(f"{canonical_json(told)}\n")
-        except OSError as error:
-            raise UserError(f"{output}: cannot be written ({error.strerror})") from None
+        append(output, f"{canonical_json(told)}\n")
     if told["trajectory"]["stop_reason"] == FAILED:
         raise UserError(
-            f"the question could not be answered: {told['trajectory']['failure']}; see to the "
-            "model's server and run the same command again, what was answered is kept"
+            f"the question could not be answered: {told['trajectory']['failure']}; once that is "
+            "mended run the same command again, what was answered is kept"
         )
     print(canonical_json(told) if as_json else verdict(told))
+
+
+def append(file: Path, text: str) -> None:
+    """Write behind what a file has; raises ``UserError`` where it can't be written."""
+    try:
+        with file.open("a", encoding="utf-8") as opened_file:
+            opened_file.write(text)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error.strerror})") from None
 
 
 def wait_for_answer(

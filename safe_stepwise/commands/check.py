@@ -10,9 +10,10 @@ import click
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.reading import question_in, rows_of
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.errors import UserError
-from safe_stepwise.players.steps import checker_of
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import Question, Step, as_object, canonical_json
+from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.terminal import printable
 
@@ -23,7 +24,7 @@ NO_PLAN, NO_STEP = "no plan", "no step"
 
 @click.command("check", epilog=EXIT_STATUS)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--benchmark", metavar="B", help="of all rows, where they do not say it")
+@click.option("--benchmark", metavar="B", help=f"of all rows: {', '.join(BENCHMARKS)}")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object a row instead")
 def check(file: Path, benchmark: str | None, as_json: bool) -> None:
     """Judge the steps of FILE by the graph-based checker, in the order of the taxonomy.
@@ -35,6 +36,8 @@ def check(file: Path, benchmark: str | None, as_json: bool) -> None:
     annotations give nothing to judge by. Both are counted.
     """
     counted = Counter[str]()
+    if benchmark is not None:
+        one_of(benchmark, BENCHMARKS, "--benchmark")
     for where, row in rows_of(file):
         steps = row.get("steps")
         if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
@@ -57,7 +60,7 @@ def check(file: Path, benchmark: str | None, as_json: bool) -> None:
 def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     """A label for each step, with diagnosis and guidance where the checker gives them."""
     try:
-        checker = checker_of(question)
+        checker = own_checker_of(question)
     except EngineError as error:
         return [(NO_PLAN, {"diagnosis": str(error)})] * len(texts)
     found: list[tuple[str, dict[str, Any]]] = []

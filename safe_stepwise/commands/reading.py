@@ -1,7 +1,7 @@
 """What the commands read: passages of one question, and rows of many, from a user's own files."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.parsing import MOST_JSON, parse_json, read_bounded
+from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
 _ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wikimultihopqa"}
 """What a row has, and whose rows have it; all others are read as HotpotQA's."""
+MOST_TOLD = 3
+"""Questions of a file that a message shows."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
-_WRONG = (ValueError, TypeError, KeyError, AttributeError)
 
 
 def examples() -> list[dict[str, Any]]:
@@ -69,7 +72,9 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
     the published configs. Raises ``UserError`` for a row that is none, with its place.
     """
     if not isinstance(row.get("question"), str) or not isinstance(row.get("passages"), list):
-        raise UserError(f"{where}: lacks a question or passages")
+        raise UserError(f"{where}: lacks a question (a text) or passages (a list)")
+    if not row["passages"]:
+        raise UserError(f"{where}: its passages are an empty list")
     pages = [
         {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}
         | plain_passage(page, f"{where}, passage {n}")
@@ -81,10 +86,11 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
     known = {**told, "benchmark": whose, **row, **lists, "passages": pages}
     if benchmark:
         known["benchmark"] = benchmark
+    columns = {field.name: known[field.name] for field in fields(Question)}
     try:
-        return question_of({field.name: known[field.name] for field in fields(Question)})
-    except _WRONG as error:
-        raise UserError(f"{where}: its columns can't be read ({error})") from None
+        return question_of(shaped(columns, Question, "row"))
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def question_from(file: Path, question: str | None) -> Question:
@@ -101,10 +107,16 @@ def question_from(file: Path, question: str | None) -> Question:
     if all(isinstance(value, Mapping) and "passages" in value for _, value in found):
         rows = [row for row in found if question in (None, row[1].get("question"))]
         if not rows or (question is None and len(rows) > 1):
-            raise UserError(f"{file}: has {len(found)} rows; give --question as one of them has it")
+            told = _questions(found)
+            raise UserError(f"{file}: has {len(found)} rows; give --question as one has it: {told}")
         return question_in(*rows[0])
     pages = [plain_passage(value, where) for where, value in found]
     return _asked(question, [Passage(page["title"], tuple(page["sentences"])) for page in pages])
+
+
+def _questions(rows: Sequence[tuple[str, Any]]) -> str:
+    told = [printable(str(row.get("question"))) for _, row in rows[:MOST_TOLD]]
+    return "; ".join([*told, *(["..."] if len(rows) > MOST_TOLD else [])])
 
 
 def _asked(question: str | None, pages: list[Passage]) -> Question:

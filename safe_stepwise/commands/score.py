@@ -45,20 +45,33 @@ def score(file: Path, benchmark: str, judge: str | None, **options: Any) -> None
     "question". Prints one JSON object, shares from 0 to 1; "unscored" counts answers without a
     readable verdict, which are neither right nor wrong.
     """
+    if judge is None and options["judge_repeats"] > 1:
+        raise UserError("--judge-repeats is how often a judge is asked: name one by --judge")
     predictions, references, questions = [], [], []
     for where, row in rows_of(file):
         if "prediction" not in row:
             raise UserError(f"{where}: lacks its prediction (null where none was given)")
-        accepted = row.get("references")
-        if accepted is None and "answer" in row:
-            accepted = [row["answer"], *(row.get("aliases") or [])]
+        accepted = _texts(row.get("references"), f"{where}: references")
+        if not accepted and "answer" in row:
+            aliases = _texts(row.get("aliases"), f"{where}: aliases")
+            accepted = [*_texts(row["answer"], f"{where}: answer"), *aliases]
         if not accepted:
             raise UserError(f"{where}: lacks its references")
+        if not isinstance(row["prediction"], str | None):
+            raise UserError(f"{where}: prediction is neither a text nor null")
         predictions.append(row["prediction"])
-        references.append([accepted] if isinstance(accepted, str) else accepted)
+        references.append(accepted)
         questions.append(row.get("question") or "")
     asked = questions if any(questions) else None
     found = answers_given(
         predictions, references, benchmark=benchmark, judge=judge, questions=asked, **options
     )
     print(canonical_json(found))
+
+
+def _texts(value: Any, what: str) -> list[str]:
+    """A text, or a list of them, as a list; ``UserError`` for anything else."""
+    found = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise UserError(f"{what} is neither a text nor a list of texts")
+    return found

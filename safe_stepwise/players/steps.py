@@ -64,6 +64,16 @@ def checker_of(question: Question) -> Checker:
         raise EngineError(f"the row's annotations give no plan ({error})") from None
 
 
+def own_checker_of(question: Question) -> Checker:
+    """The same without stand-ins, for whoever is told what a step is worth: a passage that is not
+    there proves nothing. Raises EngineError, too, where the passages lack a fact.
+    """
+    checker = checker_of(question)
+    if len(checker.passages) > len(question.passages):
+        raise EngineError("the passages do not state all facts of the row's annotations")
+    return checker
+
+
 @lru_cache(maxsize=4096)
 def ideal(question: Question, seed: int) -> tuple[Step, ...]:
     """The steps that carry out a question's plan, in the wordings of a seed."""

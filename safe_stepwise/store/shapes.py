@@ -67,9 +67,10 @@ def _shaped_plain(value: Any, kind: Any, inner: tuple[Any, ...], what: str) -> N
             shaped(key, inner[0], f"a key of {what}")
             shaped(one, inner[1], f"{what}.{key}")
     elif isinstance(value, tuple | list):
-        _need(Ellipsis in inner or kind is not tuple or len(value) == len(inner), what, name)
+        free = Ellipsis in inner or kind is not tuple
+        _need(free or len(value) == len(inner), what, f"a list of {len(inner)}")
         for place, one in enumerate(value):
-            one_kind = inner[0 if Ellipsis in inner or kind is not tuple else place]
+            one_kind = inner[0 if free else place]
             shaped(one, one_kind, f"{what}[{place}]")
     elif isinstance(value, int | float) and kind is not bool:
         _need(abs(value) < _LARGEST and not isinstance(value, bool), what, name)  # no NaN is

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,10 +29,31 @@ def test_a_benchmark_of_ones_own_is_verified(
     assert "Ilse Bram – place of birth – Ardle" in said
 
 
-def test_a_row_that_lacks_something_is_told_by_its_line(tmp_path: Path) -> None:
-    (rows := tmp_path / "rows.jsonl").write_text('{"id": "1", "question": "Who?"}\n')
-    with pytest.raises(UserError, match=r"rows\.jsonl, line 1: lacks answer, facts, pages"):
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"answer": None}, "row.answer is not a text"),
+        ({"facts": [["Oru", "river"]]}, r"row.facts\[0\] is not a list of 3"),
+        ({"facts": "Oru"}, "row.facts is not a list"),
+        ({"pages": ["Oru lies on the Vel."]}, "row.pages is not an object"),
+        ({"pages": {"Oru": "Oru lies on the Vel."}}, "row.pages.Oru is not a list"),
+        ({}, "the id own-1 stands in a row before"),
+    ],
+)
+def test_a_row_of_another_form_is_told_by_its_line(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    first = json.loads(own_benchmark.ROWS.read_text(encoding="utf-8").split("\n")[0])
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in (first, {**first, **change})))
+    with pytest.raises(UserError, match=rf"rows\.jsonl, line 2: {says}"):
         own_benchmark.main(["--input", str(rows), "--output", str(tmp_path)])
+
+
+def test_an_output_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file: cannot be written"):
+        own_benchmark.main(["--output", str(tmp_path / "file")])
 
 
 def test_the_loop_is_measured_against_a_stand_in(

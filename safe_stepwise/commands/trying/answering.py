@@ -19,7 +19,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
 from safe_stepwise.open import opened
-from safe_stepwise.players.steps import checker_of
+from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import FAILED, Attempt, Question, Step
 from safe_stepwise.steps import StepError
 
@@ -82,7 +82,7 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
     if not question.is_annotated:
         return ()
     try:
-        checker = checker_of(question)
+        checker = own_checker_of(question)
     except EngineError:  # the facts make no plan
         return ()
     labels, previous = [], list[Step]()

@@ -308,6 +308,88 @@ def test_score_counts_as_the_metric_does(
         carry_out(["score", str(file), "--benchmark", "musique"])
 
 
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"prediction": 3, "answer": "Oru"}, "line 2: prediction is neither a text nor null"),
+        ({"prediction": "Oru", "answer": 3}, "line 2: answer is neither a text nor a list"),
+        ({"prediction": "Oru", "answer": "Oru", "aliases": 3}, "line 2: aliases is neither"),
+        ({"prediction": "Oru", "references": ["Oru", 3]}, "line 2: references is neither"),
+        ({"prediction": "Oru", "references": []}, "line 2: lacks its references"),
+    ],
+)
+def test_score_tells_where_a_row_is_wrong(tmp_path: Path, row: dict[str, Any], says: str) -> None:
+    file = tmp_path / "answers.jsonl"
+    rows = [{"prediction": "Oru", "answer": "Oru"}, row]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match=f"{file.name}, {says}"):
+        carry_out(["score", str(file), "--benchmark", "musique"])
+
+
+def test_an_alias_may_be_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"prediction": "River Vel", "answer": "Vel", "aliases": "River Vel"}\n')
+    carry_out(["score", str(file), "--benchmark", "musique"])
+    assert json.loads(capsys.readouterr().out)["exact_match"] == 1.0
+
+
+def test_whoever_asks_for_verdicts_names_a_judge(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--judge-repeats is how often a judge is asked"):
+        carry_out(["score", "x.jsonl", "--benchmark", "musique", "--judge-repeats", "3"])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"answer": 3}, "row.answer is not a text"),
+        ({"id": 3}, "row.id is not a text"),
+        ({"kind": [1]}, "row.kind is not a text"),
+        ({"aliases": "Tesk"}, "row.aliases is not a list"),
+        ({"evidence": [{"head": "Oru", "relation": "r"}]}, r"row.evidence\[0\].tail is not there"),
+        ({"supporting_facts": [3]}, r"row.supporting_facts\[0\] is not an object"),
+        ({"passages": []}, "its passages are an empty list"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "answer"])
+def test_a_row_of_another_form_is_told_by_its_place(
+    tmp_path: Path, command: str, change: dict[str, Any], says: str
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({**examples()[0], "steps": [], **change}))
+    players = ["--generator", "symbolic", "--verifier", "symbolic"]
+    asked = {"check": ["check", str(file)], "answer": ["answer", "--passages", str(file), *players]}
+    with pytest.raises(UserError, match=f"rows.jsonl, (line|number) 1: {says}"):
+        carry_out(asked[command])
+
+
+def test_where_the_answer_goes_is_looked_at_before_anybody_is_asked(
+    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["--question", examples()[0]["question"], "--passages", str(rows)]
+    nowhere = str(tmp_path / "nowhere" / "answers.jsonl")
+    with pytest.raises(UserError, match="cannot be written"):
+        carry_out(
+            ["answer", *question, "--generator", MODEL, "--verifier", MODEL, "--output", nowhere]
+        )
+    assert capsys.readouterr().out == ""
+
+
+def test_no_step_is_judged_by_a_passage_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = examples()[0]
+    fewer = [page for number, page in enumerate(row["passages"], 1) if number != 2]
+    step = (
+        "Step 1: According to Passage 5, The Salt Clock was directed by Maro Quill. (Attribution)"
+    )
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({**row, "passages": fewer, "steps": [step]}))
+    carry_out(["check", str(file)])
+    assert "no plan the passages do not state all facts" in capsys.readouterr().out
+    with pytest.raises(UserError, match="--benchmark"):
+        carry_out(["check", str(file), "--benchmark", "musik"])
+
+
 def test_check_judges_steps_in_their_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
