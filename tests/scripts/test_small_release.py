@@ -184,7 +184,7 @@ def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
             '["chance:reject={rate}", *learned]',
             "blocks.retries.evaluation.verifier: {rate} is the rate of the first verifier",
         ),
-        ("evaluation_passages: 5", "evaluation_passages: 0", "evaluation_passages: has to be 1"),
+        ("evaluation_passages: 4", "evaluation_passages: 0", "evaluation_passages: has to be 1"),
         ("verdict_order: evidence_first  # as", "verdict_order: last  # as", "evaluation.verdict"),
     ],
 )
