@@ -53,9 +53,11 @@ def main(arguments: Sequence[str]) -> None:
 
 def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """Some steps of GRPO, and what they were paid."""
+    import torch
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
+    cpu = options.cpu or not torch.cuda.is_available()
     config = GRPOConfig(
         output_dir=str(options.output),
         max_steps=options.steps,
@@ -67,8 +69,8 @@ def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
         logging_steps=1,
         save_strategy="no",
         report_to=[],
-        use_cpu=options.cpu,
-        bf16=not options.cpu,
+        use_cpu=cpu,
+        bf16=not cpu,
     )
     reward = {"trajectory": trajectory_reward, "step": step_reward}[options.reward]
     trainer = GRPOTrainer(options.model, reward, args=config, train_dataset=Dataset.from_list(rows))

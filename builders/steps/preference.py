@@ -24,13 +24,17 @@ Right = Mapping[Place, str]
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
-    """What the ideal trajectories of some rows say, wherever these tell it."""
+    """What the ideal trajectories of some rows say, wherever these tell it.
+
+    Of a refined row that is its own step alone: those before it are what some verifier let pass.
+    """
     found: dict[Place, str] = {}
     for row in rows:
         asked, pages, previous = _place(row)
         current = format_step(row.step) if _is_right(row) else None
         for before, step in successions(previous, current):
-            found[asked, pages, before] = step
+            if row.origin != "refined" or before == previous:
+                found[asked, pages, before] = step
     return found
 
 

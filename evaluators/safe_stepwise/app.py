@@ -33,7 +33,7 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     from safe_stepwise.errors import UserError
     from safe_stepwise.metric.compute import answers_given
 
-    filled = [row for row in rows if any(str(cell or "").strip() for cell in row)]
+    filled = [row[:2] for row in rows if any(str(cell or "").strip() for cell in row)]
     if len(filled) > MOST_ROWS or any(len(str(cell)) > MOST_TEXT for row in filled for cell in row):
         return f"that is too much: {MOST_ROWS} rows at most, {MOST_TEXT:,} characters in each cell"
     predictions = [str(answer or "") for answer, _ in filled]

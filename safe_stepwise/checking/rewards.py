@@ -10,7 +10,9 @@ proves wrong, or that breaks the grammar, ends a trajectory. Where it abstains a
 nothing and ends nothing, so that what cannot be read is worth no more than an honest mistake. Half
 of a trajectory's reward is the share of steps that count, half is for the right answer, if every
 fact that it needs was read before: an answer that is not earned is not paid (what SAFE v1, Table 1
-calls Wrong Conclusion). A row whose label gives no plan has the reward None, which TRL leaves out.
+calls Wrong Conclusion), nor is one after a step that denies or leaves open what it names. A fact
+told the wrong way round ("Tesk was born in Maro Quill") the checker still takes for told. A row
+whose label gives no plan has the reward None, which TRL leaves out.
 """
 
 import asyncio
@@ -39,6 +41,12 @@ MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 _CHECKERS = 256
 """Kept for the next batch: of a group's completions only the first waits for its checker."""
 _STEP = re.compile(r"^(?=[ \t]*step[ \t]*\d+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+
+_ASIDE = re.compile(r"“[^”]*”|\bPassage \d+ (?:does not|doesn't) [^;,.]*", re.IGNORECASE)
+"""A quotation, and where a step says that another passage is silent."""
+_HEDGE = re.compile(r"\b(?:or|nor|not|never|neither|\w+n't),? \w+")
+_OPEN = re.compile(r"\b(?:or|nor|neither),? \w+")
+"""With the words behind it; the second where what is compared may well not be the same."""
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or turns of a conversation."""
@@ -103,7 +111,8 @@ def judge_trajectory(checker: Checker, text: str) -> Judged:
         accepted.append(parse_step(part))
     needed = len(checker.plan.items) + 1
     ended = bool(accepted) and accepted[-1].kind == "Final Answer"
-    earned = ended and len(accepted) == len(written) and labels[-1] == CORRECT
+    whole = ended and len(accepted) == len(written) and labels[-1] == CORRECT
+    earned = whole and not any(_hedges(checker, step) for step in accepted)
     return Judged(tuple(labels), len(written), needed, earned)
 
 
@@ -118,7 +127,22 @@ def _label(checker: Checker, accepted: Sequence[Step], written: str) -> str | No
     if step.number != len(accepted) + 1:
         return MALFORMED
     verdict = checker.check(accepted, step)
-    return None if verdict is None else verdict.error_type
+    if verdict is None or (verdict.error_type == CORRECT and _hedges(checker, step)):
+        return None
+    return verdict.error_type
+
+
+def _hedges(checker: Checker, step: Step) -> bool:
+    """Whether a step denies or leaves open what it names: "born in Tesk or Oru" proves nothing.
+
+    The checker looks for the fact, not for what else stands beside it. Whoever is paid for proofs
+    would learn to write both.
+    """
+    asked = checker.question
+    told = " ".join([asked.question, asked.answer, *(page.text for page in asked.passages)])
+    words = _OPEN if asked.answer.casefold() in ("yes", "no") else _HEDGE
+    found = words.findall(_ASIDE.sub(" ", step.text).casefold())
+    return any(hedge not in told.casefold() for hedge in found)
 
 
 def trajectory_reward(

@@ -12,12 +12,12 @@ from tqdm import tqdm
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.options import SPECS, Chosen, chosen, loop_options
 from safe_stepwise.commands.reading import question_from
-from safe_stepwise.commands.telling import lines_of_attempt, record, verdict
+from safe_stepwise.commands.telling import ascii_json, lines_of_attempt, record, verdict
 from safe_stepwise.engines.client import Account, Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import answering
 from safe_stepwise.open import opened
-from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, canonical_json
+from safe_stepwise.records import FAILED, Attempt, Question, Trajectory
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.progress import telling
 
@@ -70,13 +70,13 @@ def answer(
     heard = _silent if as_json else _print
     told = wait_for_answer(asked, settings, heard)
     if output is not None:
-        append(output, f"{canonical_json(told)}\n")
+        append(output, f"{ascii_json(told)}\n")
     if told["trajectory"]["stop_reason"] == FAILED:
         raise UserError(
             f"the question could not be answered: {told['trajectory']['failure']}; once that is "
             "mended run the same command again, what was answered is kept"
         )
-    print(canonical_json(told) if as_json else verdict(told))
+    print(ascii_json(told) if as_json else verdict(told))
 
 
 def append(file: Path, text: str) -> None:

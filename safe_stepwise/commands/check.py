@@ -9,10 +9,11 @@ import click
 
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.reading import question_in, rows_of
+from safe_stepwise.commands.telling import ascii_json
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.players.steps import own_checker_of
-from safe_stepwise.records import Question, Step, as_object, canonical_json
+from safe_stepwise.records import Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.terminal import printable
@@ -29,10 +30,10 @@ NO_PLAN, NO_STEP = "no plan", "no step"
 def check(file: Path, benchmark: str | None, as_json: bool) -> None:
     """Judge the steps of FILE by the graph-based checker, in the order of the taxonomy.
 
-    FILE is JSONL, or a JSON list, of rows as the verified configs have them ("question",
-    "passages", and "evidence", "decomposition" or "supporting_facts") with "steps", a list of
-    texts like "Step 1: According to Passage 2, ... (Attribution)". Each step is judged after those
-    before it. "undecided": neither an error nor soundness could be proved; "no plan": the row's
+    FILE is JSONL, or a JSON list, of rows as the verified configs have them ("question", "answer",
+    "passages", and "evidence", "decomposition" or "supporting_facts") with "steps", a list of texts
+    like "Step 1: According to Passage 2, ... (Attribution)". Each step is judged after those before
+    it. "undecided": neither an error nor soundness could be proved; "no plan": the row's
     annotations give nothing to judge by. Both are counted.
     """
     counted = Counter[str]()
@@ -48,7 +49,7 @@ def check(file: Path, benchmark: str | None, as_json: bool) -> None:
         if as_json:
             pairs = zip(steps, judged, strict=True)
             told = [{"step": step, "label": label, **said} for step, (label, said) in pairs]
-            print(canonical_json({"id": question.id, "steps": told}))
+            print(ascii_json({"id": question.id, "steps": told}))
             continue
         print(f"{printable(question.id)}: {printable(question.question)}")
         for step, (label, said) in zip(steps, judged, strict=True):
@@ -59,6 +60,8 @@ def check(file: Path, benchmark: str | None, as_json: bool) -> None:
 
 def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     """A label for each step, with diagnosis and guidance where the checker gives them."""
+    if not question.answer.strip():
+        return [(NO_PLAN, {"diagnosis": "the row has no answer"})] * len(texts)
     try:
         checker = own_checker_of(question)
     except EngineError as error:

@@ -19,6 +19,8 @@ from safe_stepwise.store.terminal import printable
 EXAMPLES = Path(__file__).with_name("examples.yaml")
 _ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wikimultihopqa"}
 """What a row has, and whose rows have it; all others are read as HotpotQA's."""
+MOST_SENTENCES = 10_000
+"""Of a passage."""
 MOST_TOLD = 3
 """Questions of a file that a message shows."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
@@ -88,9 +90,12 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
         known["benchmark"] = benchmark
     columns = {field.name: known[field.name] for field in fields(Question)}
     try:
-        return question_of(shaped(columns, Question, "row"))
+        found = question_of(shaped(columns, Question, "row"))
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
+    if not all(0 <= fact.sentence < MOST_SENTENCES for fact in found.supporting_facts):
+        raise UserError(f"{where}: row.supporting_facts: a sentence's number is too low or high")
+    return found
 
 
 def question_from(file: Path, question: str | None) -> Question:

@@ -9,7 +9,7 @@ from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.reading import examples, question_in, rows_of
 from safe_stepwise.commands.serving.http import MOST_BYTES, run_server, serve
 from safe_stepwise.commands.serving.stand_in import StandIn
-from safe_stepwise.records import canonical_json
+from safe_stepwise.commands.telling import ascii_json
 from safe_stepwise.store.terminal import printable
 
 HOST, PORT = "127.0.0.1", 8001
@@ -46,7 +46,7 @@ def stand_in(
     rows = rows_of(questions) if questions else ((f"example {r['id']}", r) for r in examples())
     if show:
         for _, row in rows:
-            print(canonical_json(row))
+            print(ascii_json(row))
         return
     known = [question_in(where, row, benchmark) for where, row in rows]
     player = StandIn(spec, known)

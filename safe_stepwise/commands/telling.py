@@ -1,5 +1,6 @@
 """An answer of the loop in words, and as JSON: what `answer`, `serve` and `traces` tell of it."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,15 @@ def lines_of_attempt(attempt: Attempt) -> Iterator[str]:
     said = attempt.feedback
     if said is not None and said.guidance.strip():
         yield f"    next: {printable(said.guidance)}"
+
+
+def ascii_json(value: Any) -> str:
+    """A value as one line of JSON that is the same wherever it is printed, whatever is in it.
+
+    >>> ascii_json({"answer": "S\u00e3o\u00adPaulo"})
+    '{"answer":"S\\u00e3o\\u00adPaulo"}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=as_object)
 
 
 def record(

@@ -91,7 +91,7 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
     """Of each gold passage the first supporting sentence: all that HotpotQA annotates."""
     for number, page in question.gold:
         told = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
-        for sentence in [n for n in told if n < len(page.sentences)][:1]:
+        for sentence in [n for n in told if 0 <= n < len(page.sentences)][:1]:
             words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
             tail = " ".join(words[:12]).rstrip(".,;")
             yield Triple(page.title, DESCRIBED, tail, number, sentence)

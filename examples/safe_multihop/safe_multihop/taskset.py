@@ -16,7 +16,7 @@ from safe_stepwise.checking.rewards import COLUMNS, checker_of, judge_trajectory
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.steps import ANSWER_MARKER, format_step
+from safe_stepwise.steps import StepError, final_answer, format_step, parse_step
 
 SOUND = NOISE_TYPES.index("none")
 
@@ -43,7 +43,11 @@ class SafeMultihopTask(vf.Task[SafeMultihopData]):
     @vf.metric
     async def exact_match(self, trace: vf.Trace) -> float:
         answers = [self.data.row["answer"], *self.data.row["aliases"]]
-        said = trace.last_reply.rpartition(ANSWER_MARKER)[2].rpartition("(")[0].strip()
+        last = trace.last_reply.strip().rpartition("\n")[2]
+        try:
+            said = final_answer(parse_step(last))
+        except StepError:
+            said = ""
         return float(exact_match(said, answers, self.data.benchmark))
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:

@@ -25,6 +25,7 @@ MOST_BYTES = 4 << 20
 BODY_S = 30.0
 """Seconds in which a request's body has to be here."""
 _LEAVE_S = 5.0
+FAULT = "a fault of ours, which its log tells of"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
 
@@ -37,12 +38,20 @@ def application(routes: list[web.RouteDef], most_bytes: int) -> web.Application:
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """The JSON object that a request brings; raises `Refused` for none, in time and size."""
+    """The JSON object that a request brings; raises `Refused` for none, in time and size.
+
+    It has to be called JSON: a page in the browser of whoever serves can send nothing so called
+    without being asked for leave, which no server here gives.
+    """
+    if request.content_type != "application/json":
+        raise Refused(415, "send Content-Type: application/json")
     try:
         async with asyncio.timeout(BODY_S):
             raw = await request.read()
     except TimeoutError:
         raise Refused(408, f"the body was not here within {BODY_S:g} s") from None
+    except web.RequestPayloadError:
+        raise Refused(400, "the body can't be unpacked") from None
     try:
         body = parse_json(raw)
     except ValueError as error:
@@ -131,7 +140,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return answer_json(Refused(error.status, said).body, error.status)
     except Exception:
         traceback.print_exc()
-        return answer_json(Refused(500, "a fault of ours, which its log tells of").body, 500)
+        return answer_json(Refused(500, FAULT).body, 500)
 
 
 @contextmanager

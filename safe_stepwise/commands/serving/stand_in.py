@@ -31,7 +31,8 @@ _PLAIN = "symbolic"
 class StandIn:
     """What stands in, and the name of the model that it serves.
 
-    Other settings or another script is another name: who keeps replies keeps them by it.
+    Other settings or another script is another name: who keeps replies keeps them by it. What is
+    annotated of a question is not in it, so whoever mends that asks with another cache.
     """
 
     def __init__(self, spec: str, questions: Iterable[Question]) -> None:

@@ -8,6 +8,7 @@ ended has no answer but an error.
 """
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import (
+    FAULT,
     answer_json,
     application,
     begin_stream,
@@ -149,6 +151,11 @@ class VerifiedLoop:
         except Refused as error:
             line.append(f"refused with {error.status}")
             await stream.write(chat.event(error.body))
+            return
+        except Exception:  # no second response can be sent
+            traceback.print_exc()
+            line.append(FAULT)
+            await stream.write(chat.event(Refused(500, FAULT).body))
             return
         finally:
             answering.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,8 @@ def test_what_is_right_is_known_of_the_same_place_alone() -> None:
         "Step 1: It lies on the Vel. (Attribution)",
         "Step 2: It is wide. (Attribution)",
     ]
+    mined = replace(row("It is old.", CORRECT, "It lies on the Dol."), origin="refined")
+    assert [*right_steps([mined]).values()] == ["Step 2: It is old. (Attribution)"]
     elsewhere = row("It lies on the Dol.", "Contradictory", page="Oru lies on the Dol.")
     later = row("It lies on the Dol.", "Contradictory", "Oru is a town.")
     assert rejected([wrong, elsewhere, later], right) == [wrong]

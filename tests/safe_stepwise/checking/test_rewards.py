@@ -27,7 +27,9 @@ from safe_stepwise.checking.rewards import (
     checker_of,
     judge_trajectory,
 )
+from safe_stepwise.commands.reading import examples, question_in
 from safe_stepwise.errors import UserError
+from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.rewards import (
     async_step_reward,
     async_trajectory_reward,
@@ -97,6 +99,33 @@ def test_neither_padding_nor_stopping_early_nor_what_cannot_be_read_pays() -> No
     late = f"{ideal}\nStep {len(steps) + 1}: It is so. (Logical)"
     assert judge_trajectory(checker, late).fault == AFTER_THE_ANSWER
     assert judge_trajectory(checker, late).reward < 0.5
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("was born in Tesk", "was born in Tesk, or in Oru, Paris, Rome or London"),
+        ("was directed by Maro Quill", "was directed by Maro Quill or Ilse Bram"),
+        ("the answer is Tesk", "the answer is not Tesk"),
+        ("the answer is Tesk", "the answer is Tesk or Paris"),
+        ("the answer is Tesk", "the answer isn't Tesk"),
+    ],
+)
+def test_what_is_left_open_or_denied_is_not_proved(said: str, instead: str) -> None:
+    row = examples()[0]
+    question = question_in("example", row)
+    checker = own_checker_of(question)
+    told = (
+        "Step 1: According to Passage 2, The Salt Clock was directed by Maro Quill. (Attribution)\n"
+        "Step 2: According to Passage 4, Maro Quill was born in Tesk. (Attribution)\n"
+        "Step 3: From Step 1 and Step 2, the answer is Tesk. (Logical)\n"
+        "Step 4: ####ANSWER: Tesk (Final Answer)"
+    )
+    assert judge_trajectory(checker, told).reward == 1
+    assert said in told
+    hedged = judge_trajectory(checker, told.replace(said, instead))
+    assert (hedged.earned, None in hedged.labels or bool(hedged.fault)) == (False, True)
+    assert hedged.reward < 0.5
 
 
 def test_an_answer_that_is_not_earned_is_not_paid() -> None:

@@ -346,6 +346,7 @@ def test_whoever_asks_for_verdicts_names_a_judge(tmp_path: Path) -> None:
         ({"kind": [1]}, "row.kind is not a text"),
         ({"aliases": "Tesk"}, "row.aliases is not a list"),
         ({"evidence": [{"head": "Oru", "relation": "r"}]}, r"row.evidence\[0\].tail is not there"),
+        ({"supporting_facts": [{"title": "Oru", "sentence": -5}]}, "row.supporting_facts: a sent"),
         ({"supporting_facts": [3]}, r"row.supporting_facts\[0\] is not an object"),
         ({"passages": []}, "its passages are an empty list"),
     ],
@@ -388,6 +389,25 @@ def test_no_step_is_judged_by_a_passage_that_is_not_there(
     assert "no plan the passages do not state all facts" in capsys.readouterr().out
     with pytest.raises(UserError, match="--benchmark"):
         carry_out(["check", str(file), "--benchmark", "musik"])
+
+
+def test_without_its_answer_no_conclusion_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {name: value for name, value in examples()[0].items() if name != "answer"}
+    (file := tmp_path / "rows.jsonl").write_text(json.dumps({**row, "steps": ["Step 1: x"]}))
+    carry_out(["check", str(file)])
+    assert "no plan the row has no answer" in capsys.readouterr().out
+
+
+def test_json_is_json_whatever_is_in_it(tmp_path: Path) -> None:
+    odd = "S\u00e3o\u00adPaulo \x85 \U000e0041"
+    (file := tmp_path / "rows.jsonl").write_text(
+        json.dumps({**examples()[0], "question": odd, "steps": [odd]})
+    )
+    command = [sys.executable, "-m", "safe_stepwise.commands.main", "check", str(file), "--json"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout)["steps"][0]["step"] == odd
 
 
 def test_check_judges_steps_in_their_order(

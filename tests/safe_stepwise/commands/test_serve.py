@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -239,6 +241,42 @@ def test_what_is_no_question_is_refused(
             client_of(url).chat.completions.create(**{**asked("AB12"), **change})
         assert model.calls == 0
     assert refused.value.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "says"),
+    [
+        ({"Content-Type": "text/plain"}, 415, "send Content-Type: application/json"),
+        ({"Content-Encoding": "gzip"}, 400, "the body can't be unpacked"),
+    ],
+)
+def test_what_a_page_or_a_broken_client_sends_is_refused(
+    tmp_path: Path, headers: dict[str, str], status: int, says: str
+) -> None:
+    with (
+        MockServer(Stepper()) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        address = f"{url}/chat/completions"
+        sent = {"Content-Type": "application/json", **headers}
+        body = b"\x1f\x8b\x08\x00 no gzip at all" if status == 400 else b"{}"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(address, body, sent), timeout=60)
+        assert (refused.value.code, model.calls) == (status, 0)
+        assert says in refused.value.read().decode()
+
+
+def test_a_fault_of_ours_ends_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> tuple[str, ...]:
+        raise RuntimeError("database is locked")
+
+    monkeypatch.setattr("safe_stepwise.commands.serving.verified.doubts", broken)
+    with (
+        MockServer(Stepper(flawed=0.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+        pytest.raises(openai.APIError, match="a fault of ours"),
+    ):
+        list(client_of(url).chat.completions.create(**asked("AB12", stream=True), timeout=60))
 
 
 def test_a_long_body_is_refused(tmp_path: Path) -> None:
