@@ -25,8 +25,8 @@ def lines_of_attempt(attempt: Attempt) -> Iterator[str]:
 def ascii_json(value: Any) -> str:
     """A value as one line of JSON that is the same wherever it is printed, whatever is in it.
 
-    >>> ascii_json({"answer": "S\u00e3o\u00adPaulo"})
-    '{"answer":"S\\u00e3o\\u00adPaulo"}'
+    >>> ascii_json({"answer": "Oru, é"})
+    '{"answer":"Oru, \\\\u00e9"}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=as_object)
 
