@@ -13,7 +13,8 @@ def dealt(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> list[R]
     """Rows in an order in which neighbours are of different questions, as far as that can be.
 
     TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of
-    each are spread evenly; of two that still meet the second changes places with the next other.
+    each are spread evenly; of two that still meet the second changes places with the next other,
+    or where none is left goes back to between two others.
 
     >>> dealt(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
     ['b1', 'a1', 'b2', 'a2']
@@ -26,12 +27,20 @@ def dealt(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> list[R]
         seen[name] += 1
     order = [number for _, number in sorted(place)]
     for at in range(1, len(order)):
-        before = asked[order[at - 1]]
-        if asked[order[at]] == before:
-            later = range(at + 1, len(order))
-            other = next((n for n in later if asked[order[n]] != before), at)
-            order[at], order[other] = order[other], order[at]
+        name = asked[order[at]]
+        if name == asked[order[at - 1]]:
+            others = (n for n in range(at + 1, len(order)) if asked[order[n]] != name)
+            if (other := next(others, None)) is not None:
+                order[at], order[other] = order[other], order[at]
+            else:
+                order.insert(_gap([asked[n] for n in order[:at]], name), order.pop(at))
     return [rows[number] for number in order]
+
+
+def _gap(asked: Sequence[str], name: str) -> int:
+    """The last place where a row of that question meets no other of it; if none, the end."""
+    free = (at for at in reversed(range(len(asked))) if name not in asked[max(at - 1, 0) : at + 1])
+    return next(free, len(asked))
 
 
 def _share(seed: int, question: str) -> float:

@@ -74,8 +74,7 @@ def test_neighbours_are_of_different_questions_where_that_can_be(
     found = dealt(rows, seed, itemgetter("question_id"))
     assert sorted(map(repr, found)) == sorted(map(repr, rows))
     met = sum(a["question_id"] == b["question_id"] for a, b in pairwise(found))
-    if max(sizes) <= sum(sizes) / 3:
-        assert met == 0
+    assert met == max(0, 2 * max(sizes) - sum(sizes) - 1)
     for question in {row["question_id"] for row in rows}:
         order = [row["n"] for row in found if row["question_id"] == question]
         assert len(order) == len(set(order))
