@@ -159,7 +159,7 @@ def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
     assert of["evaluation"] == {"datasets", "adapter", "generator"}
     assert of["generator"] == {"datasets", "verifier_steps"}
     assert of["verdict-order"] == {"datasets", "generator"}
-    assert of["no-twins"] == {"datasets", "verifier_steps", "generator"}
+    assert of["data"] == {"datasets", "verifier_steps", "generator"}
     main = left_out(manifest, only=["evaluation"])
     assert set(main) == {"space", *manifest.blocks}
     assert set(left_out(manifest, skip_training=True)) == {
