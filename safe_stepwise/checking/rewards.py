@@ -112,7 +112,9 @@ def judge_trajectory(checker: Checker, text: str) -> Judged:
     needed = len(checker.plan.items) + 1
     ended = bool(accepted) and accepted[-1].kind == "Final Answer"
     whole = ended and len(accepted) == len(written) and labels[-1] == CORRECT
-    earned = whole and not any(_hedges(checker, step) for step in accepted)
+    # Of steps that count it is known already.
+    unproved = (step for step, label in zip(accepted, labels, strict=False) if label is None)
+    earned = whole and not any(_hedges(checker, step) for step in unproved)
     return Judged(tuple(labels), len(written), needed, earned)
 
 
@@ -139,10 +141,13 @@ def _hedges(checker: Checker, step: Step) -> bool:
     would learn to write both.
     """
     asked = checker.question
-    told = " ".join([asked.question, asked.answer, *(page.text for page in asked.passages)])
     words = _OPEN if asked.answer.casefold() in ("yes", "no") else _HEDGE
     found = words.findall(_ASIDE.sub(" ", step.text).casefold())
-    return any(hedge not in told.casefold() for hedge in found)
+    if not found:  # as of nearly all: the passages need not be joined
+        return False
+    told = " ".join([asked.question, asked.answer, *(page.text for page in asked.passages)])
+    folded = told.casefold()
+    return any(hedge not in folded for hedge in found)
 
 
 def trajectory_reward(

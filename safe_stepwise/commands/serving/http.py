@@ -25,7 +25,6 @@ MOST_BYTES = 4 << 20
 BODY_S = 30.0
 """Seconds in which a request's body has to be here."""
 _LEAVE_S = 5.0
-FAULT = "a fault of ours, which its log tells of"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
 
@@ -59,6 +58,12 @@ async def body_of(request: web.Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Refused(400, "the body is no JSON object")
     return body
+
+
+def fault() -> Refused:
+    """What is said of the exception under way, which the log tells whole."""
+    traceback.print_exc()
+    return Refused(500, "a fault of ours, which its log tells of")
 
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
@@ -139,8 +144,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         said = f"{request.method} {request.path}: {error.reason.lower()}"
         return answer_json(Refused(error.status, said).body, error.status)
     except Exception:
-        traceback.print_exc()
-        return answer_json(Refused(500, FAULT).body, 500)
+        return answer_json(fault().body, 500)
 
 
 @contextmanager

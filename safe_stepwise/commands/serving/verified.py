@@ -8,7 +8,6 @@ ended has no answer but an error.
 """
 
 import asyncio
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,11 +19,11 @@ from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import (
-    FAULT,
     answer_json,
     application,
     begin_stream,
     body_of,
+    fault,
     log_line,
 )
 from safe_stepwise.commands.telling import lines_of_attempt, tokens
@@ -153,9 +152,9 @@ class VerifiedLoop:
             await stream.write(chat.event(error.body))
             return
         except Exception:  # no second response can be sent
-            traceback.print_exc()
-            line.append(FAULT)
-            await stream.write(chat.event(Refused(500, FAULT).body))
+            ours = fault()
+            line.append(str(ours))
+            await stream.write(chat.event(ours.body))
             return
         finally:
             answering.cancel()

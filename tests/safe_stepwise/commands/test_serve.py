@@ -13,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +215,16 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
 # ------------------------------------------------------------------------------------------- limits
 
 
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[tuple[MockServer, str]]:
+    """A model, and where the loop of it alone is served."""
+    with (
+        MockServer(Stepper()) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
+    ):
+        yield model, url
+
+
 @pytest.mark.parametrize(
     ("change", "status", "says"),
     [
@@ -231,15 +241,12 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
     ],
 )
 def test_what_is_no_question_is_refused(
-    tmp_path: Path, change: dict[str, Any], status: int, says: str
+    plain: tuple[MockServer, str], change: dict[str, Any], status: int, says: str
 ) -> None:
-    with (
-        MockServer(Stepper()) as model,
-        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
-    ):
-        with pytest.raises(openai.APIStatusError, match=says) as refused:
-            client_of(url).chat.completions.create(**{**asked("AB12"), **change})
-        assert model.calls == 0
+    model, url = plain
+    with pytest.raises(openai.APIStatusError, match=says) as refused:
+        client_of(url).chat.completions.create(**{**asked("AB12"), **change})
+    assert model.calls == 0
     assert refused.value.status_code == status
 
 
@@ -251,19 +258,16 @@ def test_what_is_no_question_is_refused(
     ],
 )
 def test_what_a_page_or_a_broken_client_sends_is_refused(
-    tmp_path: Path, headers: dict[str, str], status: int, says: str
+    plain: tuple[MockServer, str], headers: dict[str, str], status: int, says: str
 ) -> None:
-    with (
-        MockServer(Stepper()) as model,
-        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
-    ):
-        address = f"{url}/chat/completions"
-        sent = {"Content-Type": "application/json", **headers}
-        body = b"\x1f\x8b\x08\x00 no gzip at all" if status == 400 else b"{}"
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(urllib.request.Request(address, body, sent), timeout=60)
-        assert (refused.value.code, model.calls) == (status, 0)
-        assert says in refused.value.read().decode()
+    model, url = plain
+    sent = {"Content-Type": "application/json", **headers}
+    body = b"\x1f\x8b\x08\x00 no gzip at all" if status == 400 else b"{}"
+    request = urllib.request.Request(f"{url}/chat/completions", body, sent)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=60)
+    assert (refused.value.code, model.calls) == (status, 0)
+    assert says in refused.value.read().decode()
 
 
 def test_a_fault_of_ours_ends_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
