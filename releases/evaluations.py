@@ -24,8 +24,8 @@ of each of them in turn."""
 OWN_GENERATOR = "{generator}"
 """Likewise: the model that the release trains to write steps."""
 MEASURED_RATE = "{rate}"
-"""In a verifier's spec, as ``chance:reject={rate}``: the share of tries at a step that the first of
-the verifiers rejects. That is measured first."""
+"""In a verifier's spec, as ``chance:reject={rate}``: the share of steps that the first of the
+verifiers rejects. That is measured first."""
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evaluators.outcomes import read_outcomes
 from evaluators.run.options import Options
 from releases.evaluations import MEASURED_RATE
-from safe_stepwise.methods.loop import VERIFIER
-from safe_stepwise.store.names import RESULTS, WORK
-from trainers.checkpoints import read_json
+from safe_stepwise.methods.loop import MALFORMED
+from safe_stepwise.store.names import WORK
+from safe_stepwise.taxonomy import CORRECT
 
 METHOD = "safe"
 
@@ -15,11 +16,12 @@ METHOD = "safe"
 def rejected(
     options: Mapping[str, Any], asking: Mapping[str, Any], evaluate: Callable[[Options], str]
 ) -> str:
-    """The share of tries at a step that the first verifier rejects, as a spec has it.
+    """The share of steps that the first verifier rejects, as a spec has it.
 
     That of the first generator, at the most retries of an evaluation's ``options``, is measured
-    beside its unfinished work; its replies are asked for once. Verdicts that could not be read
-    count, as they accept nothing. Where no reply was a step, nothing was judged, nor rejected.
+    beside its unfinished work; its replies are asked for once. A step that is tried again in the
+    same words counts once, as whoever draws by the request draws once for it. Verdicts that could
+    not be read count, as they accept nothing. Where no reply was a step, nothing was rejected.
     """
     folder = options["output"] / WORK / "rate"
     first = next(spec for spec in options["verifier"] if MEASURED_RATE not in spec)
@@ -35,6 +37,11 @@ def rejected(
     }
     one_each = {name: options[name][:1] for name in ("max_steps", "on_exhausted", "feedback")}
     evaluate(Options(**{**options, **one_each, **alone}, **asking))
-    run, *_ = read_json(folder / RESULTS)["runs"]
-    told, judged = run["all"], run["all"]["calls"].get(VERIFIER, 0)
-    return f"{(sum(told['error_types'].values()) + told['unread']) / max(judged, 1):.3f}"
+    judged = {
+        (outcome.benchmark, outcome.question_id, tried.number, tried.text): said.error_type
+        for outcome in read_outcomes(folder)
+        for tried in outcome.trajectory.attempts
+        if (said := tried.feedback) is not None and said.error_type != MALFORMED
+    }
+    faulty = sum(label != CORRECT for label in judged.values())
+    return f"{faulty / max(len(judged), 1):.3f}"

@@ -71,8 +71,9 @@ def page(experiment: Experiment, figures: Mapping[str, bytes]) -> str:
         markdown(_arms(experiment.own.arms)),
         "EM and F1 in percent, EM with its 95% interval; both: answered rightly by a faithful "
         "chain (our checker's rule); rejected: of the tries at a step that were judged. The graph "
-        "checker sees the annotations, so it is an upper bound; chance rejects as often as the "
-        "learned verifier, with labels that are drawn: a lower bound. Both are simulated.",
+        "checker sees the annotations, so it is an upper bound; chance rejects the share of steps "
+        "that the learned verifier rejects (a step that is tried again in the same words counts "
+        "once), with labels that are drawn: a lower bound. Both are simulated.",
         *_figure(figures, "arms.png", "Exact match by who verifies"),
         f"## Gains of the learned verifier{marked}",
         *_gains(experiment.results, experiment.own.arms),

@@ -3,7 +3,9 @@
 Found by words alone, for the rows that such a verifier learns from: of the passages that a step
 cites the sentence that has most of the words of step and diagnosis, of a derivation what the steps
 that it names have found, of a final answer what the last step has. The claim is the step's own
-value, a name or a number: the one that the evidence bears out, or the one that it does not.
+value, a name or a number: the one that the evidence bears out, or the one that it does not. Behind
+a passage's sentence stands where its names and the claim were met first: a step whose subject is
+new has nothing to stand on, one whose claim is not new brings in nothing.
 """
 
 import re
@@ -17,6 +19,8 @@ from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 NOTHING = "nothing"
 """The evidence of a step that names none; the claim of one that gives no value."""
+NEW = "new"
+"""The place of a name that neither question nor steps have."""
 
 _PASSAGE = re.compile(r"\bPassages? (\d+)")
 _STEPS = re.compile(r"\b[Ss]teps? \d+(?:(?:,| and|, and) (?:[Ss]tep )?\d+)*")
@@ -27,6 +31,7 @@ _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][\w'’.-]*"
 _DATE = rf"{_CAPITAL} \d\d?, \d{{4}}|\d\d? {_CAPITAL} \d{{4}}"
 _VALUE = re.compile(rf"{_DATE}|{_CAPITAL}(?: (?:(?:of|the|in|and|de) )?{_CAPITAL})*|\d[\d,.]*\d|\d")
 _LINK = re.compile(r"^(?:of|the|in|and|de) ")
+_OWNS = re.compile(r"['’]s$")
 _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
 _EMPTY = ("Inefficiency", "Information Miss")
 """Labels of steps that give no value."""
@@ -52,7 +57,7 @@ def with_evidence(
     >>> step = Step(1, "According to Passage 1, Ors was born in Ardle.", "Attribution")
     >>> wrong = Feedback("Contradictory", "It was Tesk.", "Read it again.")
     >>> with_evidence(wrong, "Where was Ors born?", [page], [], step).diagnosis
-    'Passage 1: Ors was born in Tesk. Step: Ardle. Different.'
+    'Passage 1: Ors was born in Tesk. Ors: question. Tesk: new. Ardle: new. Step: Ardle. Different.'
     """
     label = feedback.error_type
     compared = _COMPARED.get(label, "same")
@@ -63,7 +68,21 @@ def with_evidence(
     shown = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
     known = " ".join([question, *(s.text for s in previous)])
     claim = NOTHING if label in _EMPTY else _claim(step, rests, compared == "same", shown, known)
+    if step.kind == "Attribution" and rests != NOTHING:
+        titles = " ".join(page.title for page in passages)
+        rests = " ".join([rests, *_places(rests, claim, question, previous, titles)])
     return replace(feedback, diagnosis=diagnosis_of(Evidence(rests, claim, compared)))
+
+
+def _places(
+    quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str
+) -> Iterator[str]:
+    """Where the names in a sentence, and the claim behind them, were met first."""
+    met = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
+    names = [n for n in _values(quoted, titles) if n not in claim and claim not in n]
+    for name in dict.fromkeys([*names, claim]):
+        if name != NOTHING:
+            yield f"{name}: {next((place for place, text in met if name in text), NEW)}."
 
 
 def _evidence(
@@ -125,7 +144,7 @@ def _values(text: str, shown: str) -> Iterator[str]:
     text = _PLACE.sub("", text)
     lower = frozenset(_WORD.findall(f"{text} {shown}"))
     for found in _VALUE.finditer(text):
-        value = found[0].rstrip(".,'’-")
+        value = _OWNS.sub("", found[0].rstrip(".,'’-"))
         first, _, rest = value.partition(" ")
         opens = _OPENS.search(text[: found.start()])
         if opens and (first not in shown or (not rest and first.lower() in lower)):

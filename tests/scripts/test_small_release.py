@@ -65,6 +65,20 @@ def lock(release: Path) -> dict[str, Any]:
     return dict(json.loads((release / LOCK).read_bytes()))
 
 
+def share_rejected(release: Path, verifier: str) -> float:
+    """Of the steps that it judged; one that came again in the same words is one."""
+    verdicts: dict[tuple[str, int, str], bool] = {}
+    for line in (release / "report" / "trajectories.jsonl").read_text("utf-8").splitlines():
+        outcome = json.loads(line)
+        if outcome["players"].get("verifier") == verifier:
+            for one in outcome["trajectory"]["attempts"]:
+                if one["feedback"] and one["feedback"]["error_type"] != "Malformed":
+                    key = (outcome["question_id"], one["number"], one["text"])
+                    verdicts[key] = one["feedback"]["error_type"] != "Correct"
+    assert len(verdicts) >= 12
+    return sum(verdicts.values()) / len(verdicts)
+
+
 def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) -> None:
     found = arms(results(release))
     assert [arm.name for arm in found] == [
@@ -72,9 +86,9 @@ def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) 
     ]
     by_name = {arm.name: arm for arm in found}
     learned, chance = by_name[LEARNED], by_name[CHANCE]
-    assert learned.rejected is not None
     said = chance.run["players"]["verifier"]
-    assert said == f"chance:reject={round(learned.rejected, 3)},seed=0 (simulated)"
+    share = share_rejected(release, learned.run["players"]["verifier"])
+    assert said == f"chance:reject={share:.3f},seed=0 (simulated)"
     assert all(arm.run["simulated"] for arm in found)
     assert {arm.run["options"]["verdict_order"] for arm in found} == {"evidence_first"}
     tested = gain(results(release), learned, by_name["no verification"])
@@ -83,7 +97,8 @@ def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) 
     assert turned is not None
     assert tested[0].value == -turned[0].value
     assert (tested[0].low, tested[1:]) == (-turned[0].high, turned[1:])
-    assert tested[0].value == pytest.approx(learned.em.value - by_name["no verification"].em.value)
+    plain = by_name["no verification"].em.value  # both are rounded to six digits
+    assert tested[0].value == pytest.approx(learned.em.value - plain, abs=2e-6)
 
 
 def test_it_was_asked_with_the_world_s_own_passages(release: Path) -> None:

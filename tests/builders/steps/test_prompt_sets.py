@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from trainers.config import Filters, VerifierRecipe
 from trainers.data import kind_of, train_rows
 
 EARLY = PromptSet("compact", "evidence_first")
+PLACE = re.compile(r" (.+?): (question|Step \d+|new)\.")
 
 
 @pytest.fixture(scope="module")
@@ -88,21 +91,26 @@ def test_compact_rows_are_briefly_worded(early: Path, verified: Path) -> None:
 
 
 def test_the_evidence_is_quoted_from_what_the_row_shows(early: Path) -> None:
-    quoted = 0
+    places: Counter[str] = Counter()
     for row in rows_of(early, "prompt_completion", "train"):
         found = evidence_in(parse_feedback(row["completion"][0]["content"]).diagnosis)
         assert found is not None
         told = row["prompt"][1]["content"]
         if found.evidence.startswith("Passage"):
-            number, _, sentence = found.evidence.partition(": ")
-            (line,) = (
-                one for one in told.split("\n") if one.startswith((f"{number}:", f"{number} ("))
-            )
-            assert line.endswith(f": {json.dumps(sentence, ensure_ascii=False)}")
-            quoted += 1
+            lines = told.split("\n")
+            number, _, rest = found.evidence.partition(": ")
+            (line,) = (one for one in lines if one.startswith((f"{number}:", f"{number} (")))
+            sentence = json.loads(line.partition(": ")[2])
+            assert rest.startswith(f"{sentence} ")
+            question = next(n for n, one in enumerate(lines) if one.startswith("Question: "))
+            met = ["question", *(f"Step {n}" for n in range(1, len(lines) - question - 2))]
+            for name, place in PLACE.findall(rest.removeprefix(sentence)):
+                having = [one for n, one in enumerate(met, question) if name in lines[n]]
+                assert [place] == (having or ["new"])[:1]
+                places[place] += 1
         if found.comparison == "same":
             assert found.claim in told
-    assert quoted >= 10
+    assert {*places} >= {"question", "Step 1", "Step 2", "new"}
 
 
 def test_test_has_the_questions_of_the_benchmarks_own_split(early: Path) -> None:

@@ -333,6 +333,7 @@ def test_a_limit_reaches_the_engines_that_wait_for_a_server() -> None:
 def test_a_long_wait_is_told_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(waiting, "_WAITS", set())  # none of those that another test left behind
     monkeypatch.setattr(waiting, "AFTER_S", 0.2)
     monkeypatch.setattr(client_module, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(client_module, "LONGEST_WAIT_S", 0.01)
@@ -375,6 +376,7 @@ def test_a_wait_is_told_after_ever_longer(
 def test_a_long_check_is_told_though_it_blocks_the_loop(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(waiting, "_WAITS", set())
     monkeypatch.setattr(waiting, "AFTER_S", 0.1)
     lines: list[str] = []
 

@@ -15,7 +15,7 @@ PAGES = [
     Passage("The Salt Clock", ("The Salt Clock is a film.", "It was directed by Maro Quill.")),
     Passage("Maro Quill", ("Maro Quill was born in Tesk in 1931.",)),
 ]
-BORN = "Passage 2: Maro Quill was born in Tesk in 1931."
+BORN = "Passage 2: Maro Quill was born in Tesk in 1931. Maro Quill: Step 1."
 ASKED = "Where was the director of The Salt Clock born?"
 ONE = Step(1, "Here, Passage 1 says that Maro Quill directed The Salt Clock.", "Attribution")
 TWO = Step(2, "With Step 1 done, Maro Quill is from Tesk (Passage 2).", "Attribution")
@@ -33,24 +33,28 @@ def said(step: Step, label: str, previous: tuple[Step, ...] = (), why: str = "")
 @pytest.mark.parametrize(
     ("text", "label", "why", "found"),
     [
-        (TWO.text, "Correct", "", (BORN, "Tesk", "same")),
+        (TWO.text, "Correct", "", (f"{BORN} 1931: new. Tesk: new.", "Tesk", "same")),
         (
             "According to Passage 2, Maro Quill was born in Ardle.",
             "Contradictory",
             "",
-            (BORN, "Ardle", "different"),
+            (f"{BORN} Tesk: new. 1931: new. Ardle: new.", "Ardle", "different"),
         ),
         (
             "By Passage 2, The Salt Clock was directed by Ilse Bram.",
             "Unsupported",
             "",
-            (BORN, "Ilse Bram", "absent"),
+            (f"{BORN} Tesk: new. 1931: new. Ilse Bram: new.", "Ilse Bram", "absent"),
         ),
         (
             "The passages do not name the director.",
             "Information Miss",
             "Passage 1 says that Maro Quill directed it.",
-            ("Passage 1: It was directed by Maro Quill.", "nothing", "different"),
+            (
+                "Passage 1: It was directed by Maro Quill. Maro Quill: Step 1.",
+                "nothing",
+                "different",
+            ),
         ),
         ("I will now look for the director.", "Inefficiency", "", ("nothing", "nothing", "absent")),
         ("Passage 9 says Tesk.", "Unsupported", "", ("nothing", "Tesk", "absent")),
@@ -64,7 +68,32 @@ def test_of_a_fact_the_sentence_that_is_cited(
 
 def test_the_claim_is_what_the_step_brings_in() -> None:
     turned = "Passage 2 says that Tesk was the birthplace of Maro Quill."
-    assert said(Step(2, turned, "Attribution"), "Correct", (ONE,)) == (BORN, "Tesk", "same")
+    assert said(Step(2, turned, "Attribution"), "Correct", (ONE,)) == (
+        *(f"{BORN} 1931: new. Tesk: new.", "Tesk", "same"),
+    )
+
+
+CAPITAL, DIRECTOR = "Oru's capital is Tesk.", "It was directed by Maro Quill."
+
+
+@pytest.mark.parametrize(
+    ("text", "previous", "evidence"),
+    [
+        ("Tesk is Oru's seat (Passage 2).", (), f"2: {CAPITAL} Tesk: new. Oru: new."),
+        ("Tesk is Oru's seat (Passage 2).", (ONE, TWO), f"2: {CAPITAL} Tesk: Step 2. Oru: new."),
+        ("Passage 1: Maro Quill made it.", (ONE,), f"1: {DIRECTOR} Maro Quill: Step 1."),
+        ("Passage 1: Maro Quill made it.", (), f"1: {DIRECTOR} Maro Quill: new."),
+    ],
+)
+def test_a_name_is_said_to_be_from_where_it_was_met_first(
+    text: str, previous: tuple[Step, ...], evidence: str
+) -> None:
+    pages = [PAGES[0], Passage("Oru", (CAPITAL,))]
+    step = Step(len(previous) + 1, text, "Attribution")
+    feedback = with_evidence(Feedback("Correct", "", "Go on."), ASKED, pages, previous, step)
+    found = evidence_in(feedback.diagnosis)
+    assert found is not None
+    assert found.evidence == f"Passage {evidence}"
 
 
 def test_a_word_that_opens_a_sentence_takes_no_name_with_it() -> None:

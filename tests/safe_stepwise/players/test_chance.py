@@ -71,7 +71,8 @@ def test_it_speaks_in_the_form_that_is_asked_for(spec: str) -> None:
         found = evidence_in(one.diagnosis)
         assert found is not None
         empty = one.error_type == "Inefficiency"
-        assert found.evidence == ("nothing" if empty else "Passage 1: Ors Velt was born in Oru.")
+        quoted = "Passage 1: Ors Velt was born in Oru. Ors Velt: new. Oru: new."
+        assert found.evidence == ("nothing" if empty else quoted)
     assert (plain.guidance != "") == (spec == "chance:reject=1.0")
 
 
