@@ -33,9 +33,16 @@ verifier_steps:
 evaluation:
   generator: {WRITER}
   verifier: ["{JUDGE}", symbolic, "chance:reject={{rate}}"]
-  methods: [no_verification, self_verification, safe]
+  methods: [no_verification, safe]
   verdict_order: evidence_first
 blocks:
+  self-verification:
+    evaluation:
+      generator: {WRITER}
+      verifier: "{JUDGE}"
+      methods: [no_verification, self_verification, safe]
+      limit: 6
+      max_retries: 1
   retries:
     evaluation:
       generator: {WRITER}
@@ -81,9 +88,9 @@ def share_rejected(release: Path, verifier: str) -> float:
 
 def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) -> None:
     found = arms(results(release))
-    assert [arm.name for arm in found] == [
-        *("no verification", "self-verification", LEARNED, CHECKER, CHANCE)
-    ]
+    assert [arm.name for arm in found] == [*("no verification", LEARNED, CHECKER, CHANCE)]
+    asked = results(release, "blocks/self-verification/report")
+    assert [arm.name for arm in arms(asked)] == ["no verification", "self-verification", LEARNED]
     by_name = {arm.name: arm for arm in found}
     learned, chance = by_name[LEARNED], by_name[CHANCE]
     said = chance.run["players"]["verifier"]
