@@ -53,7 +53,7 @@ demo: $(VENV)/base.stamp
 	$(BIN)/python -m scripts.demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto -rs
+	$(BIN)/python -m pytest -n auto --dist loadfile -rs
 
 # An environment of its own: vLLM pins what it stands on. On a machine with a GPU:
 # make test-vllm VLLM=vllm==0.32.0
