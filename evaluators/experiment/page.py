@@ -1,5 +1,6 @@
 """The report of an experiment: a page whose every number stands in the run's files."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -20,6 +21,7 @@ from evaluators.experiment.verdicts import (
 )
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.locks import cannot_write
+from safe_stepwise.store.names import LOCK
 
 PAGE, FIGURES = "results.md", "results"
 """The page, and the folder beside it with its figures."""
@@ -28,14 +30,15 @@ _VARIED = ("max_retries", "feedback")
 
 
 def write(experiment: Experiment, folder: Path) -> Path:
-    """Write page and figures into a folder, same experiment same bytes; returns the page's path.
+    """Write page, figures and the release's lock, same experiment same bytes; the page's path.
 
     Raises ``UserError`` for a folder that can't be written.
     """
     figures = files(experiment)
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-        for name, content in figures.items():
+        lock = json.dumps(experiment.lock, ensure_ascii=False, indent=2) + "\n"
+        for name, content in {**figures, LOCK: lock.encode()}.items():
             write_atomically(folder / FIGURES / name, content)
         write_atomically(folder / PAGE, page(experiment, figures).encode())
     except OSError as error:
@@ -96,7 +99,10 @@ def _about(experiment: Experiment) -> str:
     lock = experiment.lock
     asked = experiment.results["settings"]["questions"].items()
     sizes = ", ".join(f"{number:,} of {name}" for name, number in asked)
-    said = [f"Release {lock['version']} of `{lock['manifest']['name']}`; questions: {sizes}."]
+    said = [
+        f"Release {lock['version']} of `{lock['manifest']['name']}`, [locked]({FIGURES}/{LOCK}); "
+        f"questions: {sizes}."
+    ]
     for who, record in (("generator", experiment.generator), ("verifier", experiment.own.training)):
         if record is not None:
             kept = record.get("model") or record["adapter"]

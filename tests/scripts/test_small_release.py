@@ -145,7 +145,8 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     page = (tmp_path / "one" / "results.md").read_text("utf-8")
     assert str(tmp_path / "two" / "results.md") in capsys.readouterr().out
     names = {file.name for file in (tmp_path / "one" / "results").iterdir()}
-    assert names == {"arms.png", "retries.png"}
+    assert names == {"arms.png", "retries.png", LOCK}
+    assert json.loads((tmp_path / "one" / "results" / LOCK).read_bytes()) == lock(release)
     for name in ("results.md", *(f"results/{name}" for name in names)):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert "> **Simulated**" in page
