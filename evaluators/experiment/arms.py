@@ -39,8 +39,12 @@ class Arm:
     def rejected(self) -> float | None:
         """The share of tries at a step that were rejected; None where nobody judged."""
         found = self.run["all"]
-        judged = found["calls"].get(VERIFIER, 0)
-        return (sum(found["error_types"].values()) + found["unread"]) / judged if judged else None
+        return self._of_judged(sum(found["error_types"].values()) + found["unread"])
+
+    @property
+    def unread(self) -> float | None:
+        """The share of tries whose verdict could not be read, which rejects them, too."""
+        return self._of_judged(self.run["all"]["unread"])
 
     @property
     def both(self) -> float | None:
@@ -48,6 +52,10 @@ class Arm:
         if self.earned is None:
             return None
         return float(self.earned["right"]["faithful"]) / float(self.run["all"]["questions"])
+
+    def _of_judged(self, tries: int) -> float | None:
+        judged = self.run["all"]["calls"].get(VERIFIER, 0)
+        return tries / judged if judged else None
 
 
 def arms(results: Record) -> list[Arm]:

@@ -73,13 +73,14 @@ def page(experiment: Experiment, figures: Mapping[str, bytes]) -> str:
         f"## Who verifies{marked}",
         markdown(_arms(experiment.own.arms)),
         "EM and F1 in percent, EM with its 95% interval; both: answered rightly by a faithful "
-        "chain (our checker's rule); rejected: of the tries at a step that were judged. The graph "
-        "checker sees the annotations, so it is an upper bound; chance rejects the share of steps "
-        "that the learned verifier rejects (a step that is tried again in the same words counts "
-        "once), with labels that are drawn: a lower bound. Both are simulated.",
+        "chain (our checker's rule); rejected: of the tries at a step that were judged; unread: of "
+        "the same, those whose verdict could not be read, which rejects. The graph checker sees "
+        "the annotations, so it is an upper bound; chance rejects the share of steps that the "
+        "learned verifier rejects (a step that is tried again in the same words counts once), with "
+        "labels that are drawn: a lower bound. Both are simulated.",
         *_figure(figures, "arms.png", "Exact match by who verifies"),
         f"## Gains of the learned verifier{marked}",
-        *_gains(experiment.results, experiment.own.arms),
+        *_gains(experiment.own, {}),
         *_quality(experiment),
         *_blocks(experiment, figures),
         *_training(experiment, figures),
@@ -97,11 +98,9 @@ def _simulated(experiment: Experiment) -> Iterator[str]:
 
 def _about(experiment: Experiment) -> str:
     lock = experiment.lock
-    asked = experiment.results["settings"]["questions"].items()
-    sizes = ", ".join(f"{number:,} of {name}" for name, number in asked)
     said = [
         f"Release {lock['version']} of `{lock['manifest']['name']}`, [locked]({FIGURES}/{LOCK}); "
-        f"questions: {sizes}."
+        f"questions: {_sizes(experiment.results)}."
     ]
     for who, record in (("generator", experiment.generator), ("verifier", experiment.own.training)):
         if record is not None:
@@ -113,8 +112,14 @@ def _about(experiment: Experiment) -> str:
     return " ".join(said)
 
 
+def _sizes(results: Record) -> str:
+    asked = results["settings"]["questions"].items()
+    return ", ".join(f"{number:,} of {name}" for name, number in asked)
+
+
 def _arms(arms: Sequence[Arm], varied: Sequence[str] = ()) -> Table:
-    header = ("arm", *varied, "EM", "F1", "both", "rejected", "calls", "steps", "failed")
+    counted = ("rejected", "unread", "calls", "steps", "failed")
+    header = ("arm", *varied, "EM", "F1", "both", *counted)
     rows: Table = [header]
     for arm in arms:
         em, found = arm.em, arm.run["all"]
@@ -124,8 +129,7 @@ def _arms(arms: Sequence[Arm], varied: Sequence[str] = ()) -> Table:
                 *(arm.run["options"].get(name, NOTHING) for name in varied),
                 f"{percent(em.value)} [{percent(em.low)}, {percent(em.high)}]",
                 percent(found["f1"]),
-                NOTHING if arm.both is None else percent(arm.both),
-                NOTHING if arm.rejected is None else percent(arm.rejected),
+                *(_percent(value) for value in (arm.both, arm.rejected, arm.unread)),
                 f"{found['calls_per_question']:.1f}",
                 f"{found['steps_per_question']:.1f}",
                 found["failed"],
@@ -134,15 +138,21 @@ def _arms(arms: Sequence[Arm], varied: Sequence[str] = ()) -> Table:
     return rows
 
 
-def _gains(results: Record, arms: Sequence[Arm]) -> Iterator[str]:
-    learned = one_of(arms, LEARNED)
-    if learned is None:
+def _percent(value: float | None) -> str:
+    return NOTHING if value is None else percent(value)
+
+
+def _gains(home: Home, whole: Record, varied: Sequence[str] = ()) -> Iterator[str]:
+    """The learned verifier's over all others, with the ``whole`` experiment's options."""
+    learned = one_of(home.arms, LEARNED, **{name: whole[name] for name in varied})
+    if home.results is None or learned is None:
         return
-    rows: Table = [("than", "EM, points", "p", "p by Holm")]
-    for other in arms:
-        if other is not learned and (tested := gain(results, learned, other)):
+    rows: Table = [("than", *varied, "EM, points", "p", "p by Holm")]
+    for other in home.arms:
+        if other.run != learned.run and (tested := gain(home.results, learned, other)):
             estimate, p, adjusted = tested
-            rows.append((other.name, span(estimate), p_text(p), p_text(adjusted)))
+            options = (other.run["options"].get(name, NOTHING) for name in varied)
+            rows.append((other.name, *options, span(estimate), p_text(p), p_text(adjusted)))
     if len(rows) > 1:
         yield markdown(rows)
         yield "Paired by question: McNemar's exact test, intervals by bootstrap."
@@ -183,6 +193,8 @@ def _measured(experiment: Experiment, said: Mapping[str, str]) -> list[str]:
 
 
 def _blocks(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[str]:
+    learned = one_of(experiment.own.arms, LEARNED)
+    whole = learned.run["options"] if learned else {}
     for name, homes in experiment.blocks.items():
         if not homes:
             continue
@@ -192,15 +204,20 @@ def _blocks(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[st
             yield markdown(_verifiers(experiment, trained))
             yield from _pairs(experiment, trained)
         for home in homes:
-            if home.results is not None:
-                differing = {v: {a.run["options"].get(v) for a in home.arms} for v in _VARIED}
-                varied = [v for v, values in differing.items() if len(values) > 1]
-                yield f"`{home.place}`:"
-                yield markdown(_arms(home.arms, varied))
-                if not varied:
-                    yield from _gains(home.results, home.arms)
+            yield from _evaluated(home, whole)
         if name == "retries":
             yield from _figure(figures, "retries.png", "Exact match by the most retries")
+
+
+def _evaluated(home: Home, whole: Record) -> Iterator[str]:
+    if home.results is None:
+        return
+    values = {name: {arm.run["options"][name] for arm in home.arms} for name in _VARIED}
+    varied = [name for name, found in values.items() if len(found) > 1]
+    fixed = [f", {name}={found.pop()}" for name, found in values.items() if name not in varied]
+    yield f"`{home.place}`, {_sizes(home.results)}{''.join(fixed)}:"
+    yield markdown(_arms(home.arms, varied))
+    yield from _gains(home, whole, varied)
 
 
 def _verifiers(experiment: Experiment, homes: Sequence[Home]) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evaluators.comparison.tables import percent
 from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, arms, gain, one_of
 from evaluators.run.options import Options
 from releases.manifest import read_manifest
@@ -48,7 +49,7 @@ blocks:
       generator: {WRITER}
       verifier: ["{JUDGE}", "chance:reject={{rate}}"]
       methods: [safe]
-      max_retries: [0, 1]
+      max_retries: [0, 3]
 """
 
 
@@ -161,6 +162,14 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     assert tested is not None
     assert claimed[1].endswith("| holds |") == (tested[1] < 0.05)
     assert "| – | not measured |" in page  # no verifier was measured on steps
+    retries = results(release, "blocks/retries/report")
+    whole, none = (one_of(arms(retries), LEARNED, max_retries=n) for n in (3, 0))
+    assert whole is not None
+    assert none is not None
+    tested = gain(retries, whole, none)
+    assert tested is not None
+    assert f"| {LEARNED} | 0 | {percent(tested[0].value, '+')} " in page
+    assert "`blocks/self-verification`, 6 of synthetic, max_retries=1, feedback=full:" in page
 
 
 def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path) -> None:
