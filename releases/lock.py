@@ -7,6 +7,7 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK
 from safe_stepwise.store.shapes import shaped
 
@@ -19,6 +20,7 @@ class _Manifest:
     sha256: str
 
 
+_ANEW = "make the release anew with python -m scripts.regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
@@ -33,7 +35,10 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
     Raises UserError for one that is not as `scripts.regenerate` writes them, or lacks what is
     ``needed``.
     """
-    lock = read_object(root / LOCK)
+    try:
+        lock = read_object(root / LOCK)
+    except UserError as error:
+        raise UserError(f"{error}; delete it and make the release again") from None
     try:
         for key, kind in _FIELDS.items():
             if key in needed or key in lock:
@@ -43,4 +48,23 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
             f"{root / LOCK}: not a lock that scripts.regenerate wrote ({error}); delete it and "
             "make the release again"
         ) from None
+    return lock
+
+
+def unchanged(root: Path) -> dict[str, Any]:
+    """The lock of a complete folder, every file of which is as it was locked.
+
+    Files that the lock does not name may lie beside them. Raises UserError for a folder without a
+    lock, and with the first file that differs or is gone.
+    """
+    if not (root / LOCK).is_file():
+        here = "is not complete" if root.is_dir() else "is no folder"
+        raise UserError(f"{root}: {here}: it has no {LOCK}; {_ANEW}")
+    lock = read_lock(root, ("version", "files", "manifest", "skipped"))
+    for name, digest in sorted(lock["files"].items()):
+        file = root / name
+        found = sha256_of(file) if file.is_file() else None
+        if found != digest:
+            state = "is missing" if found is None else "differs"
+            raise UserError(f"{file}: {state}, says {LOCK}; {_ANEW}")
     return lock

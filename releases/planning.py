@@ -100,8 +100,9 @@ def told(costs: Sequence[Cost], speed: Speed, blocks: Collection[str] = ()) -> s
     return "\n\n".join(
         [
             *tables,
-            "Calls and tokens are upper bounds where a model verifies, expectations elsewhere; GPU "
-            f"hours are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
+            "Calls and tokens are upper bounds where a model labels a benchmark, elsewhere what "
+            "the papers' models and prompts take (small ones differ several times); GPU hours "
+            f"are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
             f"{speed.train:,.0f} trained tokens a second of one GPU (--gpu-prompt, --gpu-reply, "
             "--gpu-train).",
         ]

@@ -45,6 +45,8 @@ TAXONOMY = tuple(
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
 """The categories that a verifier may do without, in an ablation."""
+EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
+"""Labels of attribution steps that only the passages tell apart."""
 _BY_NAME = {entry.name: entry for entry in TAXONOMY}
 
 # No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.

@@ -1,16 +1,19 @@
 """How often a release's first verifier rejects, for one that does as often; no command itself."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from evaluators.outcomes import read_outcomes
 from evaluators.run.options import Options
-from releases.evaluations import MEASURED_RATE
+from releases.evaluations import MEASURED_RATE, OPTIONS
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.store.names import WORK
 from safe_stepwise.taxonomy import CORRECT
 
 METHOD = "safe"
+_LOOP = {field.name for field in fields(Limits)}
 
 
 def rejected(
@@ -31,11 +34,12 @@ def rejected(
         "method": (METHOD,),
         "generator": options["generator"][:1],
         "verifier": (first,),
-        "max_retries": sorted(options["max_retries"])[-1:],
+        "max_retries": tuple(sorted(options["max_retries"])[-1:]),
         "judge": None,
         "judge_without_question": None,
     }
-    one_each = {name: options[name][:1] for name in ("max_steps", "on_exhausted", "feedback")}
+    # The first of each option of the loop; those of other methods are none of this one's.
+    one_each = {name: options[name][:1] if name in _LOOP else () for name in OPTIONS}
     evaluate(Options(**{**options, **one_each, **alone}, **asking))
     judged = {
         (outcome.benchmark, outcome.question_id, tried.number, tried.text): said.error_type

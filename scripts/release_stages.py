@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from releases.paths_manifest import PathsManifest, StageEntry
-from safe_stepwise.engines.weights import Model, find_adapter
-from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import (
     ADAPTER,
     DATASETS,
@@ -14,11 +11,8 @@ from safe_stepwise.store.names import (
     paths_set,
 )
 from trainers.base_model import find_base
-from trainers.config import FREE, PathRecipe, read_recipe
+from trainers.config import PathRecipe, read_recipe
 from trainers.machine import need_libraries
-
-_PLACES = (*FREE, "dataset", "base_model", "start")
-"""Keys of a recipe that `trainers.record` writes otherwise, or that decide on nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +50,3 @@ def stages_of(manifest: PathsManifest, output: Path) -> dict[str, Stage]:
         found[part] = Stage(one, entry.splits, dataset, output / part, start)
         start = output / part
     return found
-
-
-def refuse_another(stage: Stage, record: Any) -> None:
-    """Raise ``UserError`` for an adapter that an earlier run made by another recipe."""
-    wanted, mend = stage.recipe.plain(), f"delete {stage.folder} and run this again"
-    for key in sorted(wanted.keys() - {*_PLACES}):
-        if record["recipe"].get(key) != wanted[key]:
-            raise UserError(
-                f"{stage.folder}: was trained with {key} {record['recipe'].get(key)}, not "
-                f"{wanted[key]}; {mend}"
-            )
-    begun = record.get("start", {}).get("revision")
-    if stage.start is not None and begun != find_adapter(Model(str(stage.start))).revision:
-        raise UserError(f"{stage.folder}: went on from another adapter than {stage.start}; {mend}")

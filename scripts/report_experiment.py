@@ -1,24 +1,40 @@
 """Write the report of a release that trains its own generator and verifier.
 
-python -m scripts.report_experiment build/small --output docs
+python -m scripts.report_experiment build/small --output build/small-report
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from builders.steps.probes import told_apart
-from evaluators.experiment.experiment import read_experiment
+from evaluators.experiment.experiment import Experiment, refuse_others
 from evaluators.experiment.page import write
+from evaluators.experiment.reading import read_experiment
+from releases.lock import unchanged
 from scripts.cli import FOLDER, command, run
+
+_FRESH = (
+    "a release with the same models on questions that nobody looked at while they were developed: "
+    "the claims are measured there, too"
+)
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write page and figures; raises ``UserError`` for what the user can mend."""
     parser = command("report_experiment", "Write an experiment's report from its release folder.")
     parser.add_argument("release", type=Path, metavar="DIR", help="what scripts.regenerate made")
+    parser.add_argument("--fresh", type=Path, metavar="DIR", help=_FRESH)
     parser.add_argument("--output", **FOLDER, required=True, help="for results.md and results/")
     options = parser.parse_args(arguments)
-    print(write(read_experiment(options.release, told_apart), options.output))
+    found, fresh = _read(options.release), None
+    if options.fresh is not None:
+        fresh = _read(options.fresh)
+        refuse_others(fresh, found, f"{options.fresh}")
+    print(write(found, options.output, fresh))
+
+
+def _read(folder: Path) -> Experiment:
+    return read_experiment(folder, unchanged(folder), told_apart)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.weights import Weights
+from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
 from trainers import lora, machine
@@ -14,6 +15,8 @@ from trainers.full import MODEL_WEIGHTS, is_full
 from trainers.rows.tokens import Example
 
 RECORD = TRAINING
+_PLACES = (*FREE, "base_model", "dataset", "plus", "start")
+"""Keys of a recipe of which the record has the content, or that decide on nothing."""
 LEARNT = (
     "loss",
     "mean_token_accuracy",
@@ -86,6 +89,30 @@ def trained_on(
             "completion": data.completion_tokens,
         },
     }
+
+
+def refuse_another(
+    recipe: Recipe, done: Mapping[str, Any], weights: Weights, data: Data, start: Weights | None
+) -> None:
+    """Raise ``UserError`` for a complete output, its record ``done``, that is of another training.
+
+    A key that the record lacks, as an earlier version had none, decides on nothing.
+    """
+    begun = {key: value for key, value in done["recipe"].items() if key not in _PLACES}
+    now = {key: value for key, value in sorted(recipe.plain().items()) if key in begun}
+    begun |= {
+        "base_model": done["base_model"]["revision"],
+        "start": done.get("start", {}).get("revision"),
+        "dataset": done["dataset"]["sha256"],
+    }
+    now["base_model"] = weights.revision
+    now |= {"start": None if start is None else start.revision, "dataset": data.sha256}
+    for key in now:
+        if begun[key] != now[key]:
+            raise UserError(
+                f"{recipe.output}: was trained with another {key} ({begun[key]}, now {now[key]}); "
+                "use that one, choose another --output, or delete that folder"
+            )
 
 
 def run_of(

@@ -26,7 +26,7 @@ from trainers.data import Data, kind_of, read_data
 from trainers.interruption import Interruption
 from trainers.kto import KTO
 from trainers.objective import Objective
-from trainers.record import RECORD
+from trainers.record import RECORD, refuse_another
 from trainers.rows.base import Kind
 from trainers.sft import SFT
 
@@ -59,12 +59,14 @@ def train(
     machine.need_libraries(recipe)
     machine.quiet_libraries()
     first = int(os.environ.get("RANK", 0)) == 0
-    if first and (done := _complete(recipe, resume)):
-        return done
+    done = _complete(recipe, resume) if first else None
     weights, origin = find_base(recipe.base_model)
     start = lora.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
     data = read_data(recipe, weights, kind)
+    if done is not None:
+        refuse_another(recipe, done, weights, data, start)
+        return done
     prompts = kind.prompt_digest()
     abouts = (data.source.about, *(one.source.about for one in data.joined))
     ours = (kind.set_digest or kind.prompt_digest)()

@@ -286,8 +286,8 @@ def _tested(
     if not wanted or len(wanted) == len(asked):
         there = ", ".join(sorted({question.split for question in asked.values()}))
         raise UserError(
-            f"--test-split {plan.test_split}: the chosen rows are of questions of {there}; verify "
-            "more splits, or name another"
+            f"--test-split {plan.test_split}: the chosen rows are of questions of {there} alone; "
+            "name another split, or verify more of this one than its evaluation sample takes"
         )
     return {key for group in together if not wanted.isdisjoint(group) for key in group}
 

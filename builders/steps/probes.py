@@ -14,11 +14,9 @@ from typing import Any
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.steps import format_step
-from safe_stepwise.taxonomy import labels
+from safe_stepwise.taxonomy import EVIDENCE, labels
 
 FOLDS = 5
-EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
-"""Labels of attribution steps that only the passages tell apart."""
 UPDATES, EPOCHS = 40_000, (5, 40)
 """About so many updates of the weights, and passes over the rows: more do not help."""
 COST, BALANCED_COST = 60, 5

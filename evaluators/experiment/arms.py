@@ -1,16 +1,22 @@
 """The arms of an experiment: who verified, what that brought, and by how much it is better."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluators.comparison.significance import Estimate
+from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
+from safe_stepwise.store.names import marked
 
 Record = Mapping[str, Any]
 NAMES = {"no_verification": "no verification", "self_verification": "self-verification"}
+PLAIN = NAMES["no_verification"]
 LEARNED, CHECKER, CHANCE = "SAFE, learned verifier", "SAFE, graph checker", "SAFE, by chance"
+_CHECKER = re.compile(r"symbolic:error_rate=0\.0,seed=\d+ \(simulated\)")
+"""The player without mistakes; with any other setting it is another verifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,36 +25,46 @@ class Arm:
 
     name: str
     run: Record
-    """What it scored and did."""
+    """Of ``runs``: ``players``, ``options``, ``simulated``, and in ``all`` what it came to."""
     system: Record
-    """Its scores with their intervals."""
+    """Of ``comparison``: its scores in ``average`` with their intervals."""
     earned: Record | None
-    """How many of its right answers have a faithful chain, by our checker's rule."""
+    """Of ``faithfulness``: its answers by EM and our checker's rule; None if nobody judged them."""
+
+    @property
+    def key(self) -> System:
+        """What it is."""
+        return _key(self.run)
+
+    @property
+    def label(self) -> str:
+        """Its name, and whether a player took part."""
+        return marked(self.name, self.run["simulated"])
 
     @property
     def em(self) -> Estimate:
-        """Exact match."""
+        """Exact match, 0-1."""
         return Estimate(**self.system["average"]["exact_match"])
 
     @property
     def retries(self) -> int:
         """N."""
-        return int(self.run["options"]["max_retries"])
+        return int(self.run["options"].get("max_retries", 0))
 
     @property
     def rejected(self) -> float | None:
-        """The share of tries at a step that were rejected; None where nobody judged."""
+        """The share (0-1) of tries at a step that were rejected; None where nobody judged."""
         found = self.run["all"]
         return self._of_judged(sum(found["error_types"].values()) + found["unread"])
 
     @property
     def unread(self) -> float | None:
-        """The share of tries whose verdict could not be read, which rejects them, too."""
+        """The share (0-1) of tries whose verdict could not be read, which rejects them, too."""
         return self._of_judged(self.run["all"]["unread"])
 
     @property
     def both(self) -> float | None:
-        """The share of questions that were answered rightly and by a faithful chain."""
+        """The share (0-1) of questions that were answered rightly and by a faithful chain."""
         if self.earned is None:
             return None
         return float(self.earned["right"]["faithful"]) / float(self.run["all"]["questions"])
@@ -56,6 +72,28 @@ class Arm:
     def _of_judged(self, tries: int) -> float | None:
         judged = self.run["all"]["calls"].get(VERIFIER, 0)
         return tries / judged if judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Of exact match (0-1): how much, McNemar's p, and p by Holm among all that are tested."""
+
+    estimate: Estimate
+    p: float
+    p_holm: float
+
+    def turned(self) -> "Gain":
+        """The other's.
+
+        >>> Gain(Estimate(0.1, -0.1, 0.3), 0.2, 0.4).turned().estimate
+        Estimate(value=-0.1, low=-0.3, high=0.1)
+        """
+        one = self.estimate
+        return Gain(Estimate(-one.value, -one.high, -one.low), self.p, self.p_holm)
+
+
+Gains = Mapping[tuple[System, System], Gain]
+"""The first's over the second's; each pair stands there both ways."""
 
 
 def arms(results: Record) -> list[Arm]:
@@ -79,35 +117,20 @@ def one_of(found: Sequence[Arm], name: str, **options: Any) -> Arm | None:
     return fitting[0] if fitting else None
 
 
-def gain(results: Record, one: Arm, other: Arm) -> tuple[Estimate, float, float] | None:
-    """How much more ``one`` answers rightly: the difference, p, and p by Holm; None if untested."""
-    for found in results["comparison"]["differences"]:
-        keys = [_key(found["first"]), _key(found["second"])]
-        if found["metric"] != "exact_match" or {*keys} != {_key(one.run), _key(other.run)}:
-            continue
-        sign = 1 if keys[0] == _key(one.run) else -1
-        said = found["estimate"]
-        low, high = sorted((sign * said["low"], sign * said["high"]))
-        return Estimate(sign * said["value"], low, high), found["p"], found["p_holm"]
-    return None
-
-
 def _name(run: Record, first: str) -> str:
     verifier = run["players"].get(VERIFIER)
     if verifier is None:
         return NAMES.get(run["method"], str(run["method"]))
     if verifier == first:
         return LEARNED
-    return CHANCE if str(verifier).startswith("chance:") else CHECKER
+    if _CHECKER.fullmatch(verifier):
+        return CHECKER
+    return CHANCE if verifier.startswith("chance:") else f"SAFE, {verifier}"
 
 
-def _key(system: Record) -> str:
-    parts = (system["method"], sorted(system["players"].items()), sorted(_told(system)))
-    return repr(parts)
-
-
-def _told(system: Record) -> list[tuple[str, str]]:
-    return [(name, repr(value)) for name, value in system["options"].items()]
+def _key(system: Record) -> System:
+    told = (system[name] for name in ("method", "players", "options", "conditions"))
+    return System.of(*told)
 
 
 def _faithful(system: Record | None) -> Record | None:
@@ -120,7 +143,7 @@ def _faithful(system: Record | None) -> Record | None:
 def check(results: Record, place: str) -> None:
     """Raise ``UserError`` for results that are no experiment's."""
     names = {arm.name for arm in arms(results)}
-    if lacking := {NAMES["no_verification"], LEARNED} - names:
+    if lacking := {PLAIN, LEARNED} - names:
         raise UserError(
             f"{place}: has no {' and no '.join(sorted(lacking))}; evaluate no_verification and "
             "safe with one generator"

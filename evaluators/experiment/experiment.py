@@ -1,37 +1,14 @@
-"""An experiment as it lies in a release folder: all of it that is there, read once."""
+"""An experiment: what was trained, measured and evaluated, in its places."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from evaluators.experiment import arms as of_arms
-from evaluators.experiment.arms import Arm, Record
-from evaluators.experiment.verdicts import (
-    LabelledStep,
-    Probe,
-    Said,
-    probed,
-    read_steps,
-    read_verdicts,
-)
+from evaluators.experiment.arms import Arm, Gains, Record
+from evaluators.experiment.verdicts import LabelledStep, Said
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import (
-    ADAPTER,
-    BLOCKS,
-    DATASETS,
-    GENERATOR,
-    LOCK,
-    REPORT,
-    RESULTS,
-    TEST,
-    TRAINING,
-    VERIFIER_STEPS,
-)
-from safe_stepwise.store.parsing import read_record
-
-ANEW = "make it anew with python -m scripts.regenerate"
-QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
+from safe_stepwise.methods.loop import VERIFIER
+from safe_stepwise.store.names import GENERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +22,16 @@ class Home:
     quality: Record | None
     said: Said | None
     results: Record | None
+
+    @property
+    def name(self) -> str:
+        """Of what was trained there."""
+        return self.place.partition("/")[2] or "the release's own"
+
+    def label(self, arm: Arm) -> str:
+        """What an arm is called here: a verifier that was trained for a block has its name."""
+        trained = self.place and self.training is not None and arm.name == of_arms.LEARNED
+        return f"SAFE, {self.name}" if trained else arm.label
 
     @property
     def arms(self) -> Sequence[Arm]:
@@ -74,6 +61,10 @@ class Experiment:
     """Test rows of the verifier set."""
     probe: Said | None
     """What a probe says of them that sees no passage; None where no verifier was measured."""
+    gains: Mapping[str, Gains]
+    """By place: of all that was evaluated there over its `references`."""
+    example: str
+    """One question with and without verification; empty where there is none to show."""
 
     @property
     def results(self) -> Record:
@@ -82,53 +73,43 @@ class Experiment:
         return self.own.results
 
     @property
+    def trainings(self) -> Mapping[str, Record]:
+        """The record of everything that was trained, by what it is."""
+        named = {"generator": self.generator, "verifier": self.own.training}
+        for homes in self.blocks.values():
+            named |= {home.name: home.training for home in homes}
+        return {name: record for name, record in named.items() if record is not None}
+
+    @property
     def simulated(self) -> bool:
         """Whether the learned verifier or the generator was only played."""
         first = of_arms.one_of(self.own.arms, of_arms.LEARNED)
-        baseline = of_arms.one_of(self.own.arms, of_arms.NAMES["no_verification"])
+        baseline = of_arms.one_of(self.own.arms, of_arms.PLAIN)
         return any(arm is not None and arm.run["simulated"] for arm in (first, baseline))
 
 
-def read_experiment(folder: Path, probe: Probe) -> Experiment:
-    """The experiment of a release folder; ``probe`` learns from steps whose passages it lacks.
+def references(home: Home, own: Home) -> tuple[Arm, Arm]:
+    """No verification and the release's ``own`` learned verifier, as ``home`` has them.
 
-    Raises ``UserError`` for a folder that is not complete, or holds no such evaluation.
+    Where it has several the one with the main evaluation's options, where none the main one's.
     """
-    if not (folder / LOCK).is_file():
-        raise UserError(f"{folder}: has no {LOCK}, so it is not complete; {ANEW}")
-    own = _home(folder, "")
-    if own.results is None:
-        raise UserError(f"{folder}: has no {REPORT}/{RESULTS}: nothing was evaluated; {ANEW}")
-    of_arms.check(own.results, f"{folder / REPORT}")
-    steps = folder / DATASETS / VERIFIER_STEPS
-    return Experiment(
-        lock=read_record(folder / LOCK, ANEW),
-        own=own,
-        generator=_record(folder / GENERATOR / TRAINING),
-        blocks={block.name: _homes(folder, block) for block in sorted(folder.glob(f"{BLOCKS}/*"))},
-        steps=read_steps(steps, TEST) if own.said is not None else (),
-        probe=probed(steps, probe) if own.said is not None else None,
-    )
+    found = []
+    for name in (of_arms.PLAIN, of_arms.LEARNED):
+        main = of_arms.one_of(own.arms, name)
+        assert main is not None  # `of_arms.check`
+        alike = [arm for arm in home.arms if arm.run["players"] == main.run["players"]]
+        closest = [arm for arm in alike if arm.run["options"] == main.run["options"]]
+        found.append(next(iter([*closest, *alike]), main))
+    return found[0], found[1]
 
 
-def _homes(folder: Path, block: Path) -> list[Home]:
-    """The block's own evaluation, or its adapters."""
-    found = [block, *sorted(path for path in block.iterdir() if (path / ADAPTER).is_dir())]
-    homes = [_home(folder, path.relative_to(folder).as_posix()) for path in found]
-    return [home for home in homes if home.results is not None or home.quality is not None]
-
-
-def _home(folder: Path, place: str) -> Home:
-    report = folder / place / REPORT
-    verdicts = report / VERDICTS
-    return Home(
-        place,
-        _record(folder / place / ADAPTER / TRAINING),
-        _record(report / QUALITY),
-        read_verdicts(verdicts) if verdicts.is_file() else None,
-        _record(report / RESULTS),
-    )
-
-
-def _record(file: Path) -> Any:
-    return read_record(file, ANEW) if file.is_file() else None
+def refuse_others(one: Experiment, other: Experiment, place: str) -> None:
+    """Raise ``UserError`` if one was made with other models than the other, by their revisions."""
+    for role in (GENERATOR, VERIFIER):
+        names = [references(e.own, e.own)[1].run["players"][role] for e in (one, other)]
+        revisions = {name.rpartition("@")[2] for name in names}
+        if len(revisions) > 1:
+            raise UserError(
+                f"{place}: its {role} is {names[0]}, where {names[1]} is asked for; evaluate the "
+                "same models there"
+            )

@@ -1,14 +1,14 @@
 """The report's figures as PNG: same numbers, same bytes."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
-from evaluators.experiment.arms import Arm
-from evaluators.experiment.experiment import Experiment
+from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, NAMES, Arm, Record
 from safe_stepwise.store.figures import png
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#777777", "#ccbb44")
+_OF_ARMS = dict(zip((*NAMES.values(), LEARNED, CHECKER, CHANCE), _COLORS, strict=False))
+"""An arm has one color wherever it is drawn."""
 
 
 def arms_figure(arms: Sequence[Arm]) -> bytes:
@@ -19,54 +19,50 @@ def arms_figure(arms: Sequence[Arm]) -> bytes:
         for at, arm in enumerate(arms):
             em = arm.em
             error = [[100 * (em.value - em.low)], [100 * (em.high - em.value)]]
-            color = _COLORS[at % len(_COLORS)]
+            color = _OF_ARMS.get(arm.name, _COLORS[-1])
             axes.barh(at, 100 * em.value, xerr=error, color=color, ecolor="#333333", capsize=3)
-        axes.set_yticks(range(len(arms)), [arm.name for arm in arms])
+        axes.set_yticks(range(len(arms)), [arm.label for arm in arms])
         axes.invert_yaxis()
         axes.set_xlabel("exact match, % (95% interval)")
 
     return png(draw, (7.0, 0.6 * len(arms) + 1.0))
 
 
-def retries_figure(arms: Sequence[Arm]) -> bytes:
-    """Exact match by the most retries, a line a verifier."""
+def retries_figure(arms: Sequence[Arm], plain: Arm) -> bytes:
+    """Exact match by the most retries, a line a verifier, and who is not verified."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        named = sorted(arms, key=lambda arm: arm.name)
-        for at, (name, of) in enumerate(groupby(named, key=lambda arm: arm.name)):
-            line = sorted(of, key=lambda arm: arm.retries)
+        for name in dict.fromkeys(arm.name for arm in arms):
+            line = sorted((a for a in arms if a.name == name), key=lambda arm: arm.retries)
             numbers = [arm.retries for arm in line]
-            color = _COLORS[at % len(_COLORS)]
-            axes.plot(numbers, [100 * a.em.value for a in line], "o-", label=name, color=color)
+            color, drawn = _OF_ARMS.get(name, _COLORS[-1]), [100 * a.em.value for a in line]
+            axes.plot(numbers, drawn, "o-", label=line[0].label, color=color)
             bounds = [[100 * getattr(a.em, end) for a in line] for end in ("low", "high")]
             axes.fill_between(numbers, *bounds, color=color, alpha=0.15)
+        level = 100 * plain.em.value
+        axes.axhline(level, color=_OF_ARMS[plain.name], linestyle="--", label=plain.label)
         axes.set_xticks(sorted({arm.retries for arm in arms}))
         axes.set_xlabel("most retries, N")
         axes.set_ylabel("exact match, %")
+        axes.set_ylim(bottom=0)
         axes.legend(fontsize=8)
 
     return png(draw, (6.0, 3.6))
 
 
-def curves_figure(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
+def curves_figure(trainings: Mapping[str, Record]) -> bytes:
     """The loss of each training, step by step."""
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        for at, (name, points) in enumerate(curves.items()):
+        for at, (name, record) in enumerate(trainings.items()):
+            points = record["curve"]
             steps, losses = [p["step"] for p in points], [p["loss"] for p in points]
             axes.plot(steps, losses, label=name, color=_COLORS[at % len(_COLORS)], linewidth=0.9)
         axes.set_xlabel("step")
         axes.set_ylabel("loss")
+        axes.set_yscale("log")
         axes.legend(fontsize=8)
 
     return png(draw, (7.0, 3.6))
-
-
-def curves(experiment: Experiment) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """The curves of everything that was trained, by what it is."""
-    named = {"generator": experiment.generator, "verifier": experiment.own.training}
-    for homes in experiment.blocks.values():
-        named |= {home.place.partition("/")[2]: home.training for home in homes}
-    return {name: record["curve"] for name, record in named.items() if record is not None}

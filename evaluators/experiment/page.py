@@ -1,38 +1,30 @@
 """The report of an experiment: a page whose every number stands in the run's files."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import groupby
 from pathlib import Path
 
 from evaluators.comparison.tables import NOTHING, Table, mark, markdown, p_text, percent
-from evaluators.experiment.arms import LEARNED, Arm, Record, gain, one_of
-from evaluators.experiment.claims import claims, shares, span
-from evaluators.experiment.experiment import Experiment, Home
-from evaluators.experiment.figures import arms_figure, curves, curves_figure, retries_figure
-from evaluators.experiment.verdicts import (
-    ERROR_F1,
-    EVIDENCE,
-    EVIDENCE_BALANCED,
-    always,
-    difference,
-    measured,
-)
+from evaluators.experiment.arms import CHANCE, CHECKER, PLAIN, Arm, Record
+from evaluators.experiment.claims import claims
+from evaluators.experiment.experiment import Experiment, Home, references
+from evaluators.experiment.figures import arms_figure, curves_figure, retries_figure
+from evaluators.experiment.spans import span
+from evaluators.experiment.verifiers import own_verifier, verifiers
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.locks import cannot_write
-from safe_stepwise.store.names import LOCK
+from safe_stepwise.store.names import LOCK, SPACE
 
 PAGE, FIGURES = "results.md", "results"
 """The page, and the folder beside it with its figures."""
-_SHOWN = ("error_f1", "error_precision", "error_recall", "accuracy", "macro_f1", "parse_rate")
-_VARIED = ("max_retries", "feedback")
 
 
-def write(experiment: Experiment, folder: Path) -> Path:
+def write(experiment: Experiment, folder: Path, fresh: Experiment | None = None) -> Path:
     """Write page, figures and the release's lock, same experiment same bytes; the page's path.
 
-    Raises ``UserError`` for a folder that can't be written.
+    ``fresh`` is the same arms on other questions. Raises ``UserError`` for a folder that can't be
+    written.
     """
     figures = files(experiment)
     try:
@@ -40,7 +32,7 @@ def write(experiment: Experiment, folder: Path) -> Path:
         lock = json.dumps(experiment.lock, ensure_ascii=False, indent=2) + "\n"
         for name, content in {**figures, LOCK: lock.encode()}.items():
             write_atomically(folder / FIGURES / name, content)
-        write_atomically(folder / PAGE, page(experiment, figures).encode())
+        write_atomically(folder / PAGE, page(experiment, figures, fresh).encode())
     except OSError as error:
         raise cannot_write(folder, error) from None
     return folder / PAGE
@@ -49,39 +41,36 @@ def write(experiment: Experiment, folder: Path) -> Path:
 def files(experiment: Experiment) -> dict[str, bytes]:
     """The figures by name."""
     made = {"arms.png": arms_figure(experiment.own.arms)}
-    swept = _swept(experiment)
+    swept = [arm for home in experiment.blocks.get("retries", ()) for arm in home.arms]
     if len({arm.retries for arm in swept}) > 1:
-        made["retries.png"] = retries_figure(swept)
-    if learnt := curves(experiment):
+        plain, _ = references(experiment.own, experiment.own)
+        made["retries.png"] = retries_figure(swept, plain)
+    if learnt := experiment.trainings:
         made["curves.png"] = curves_figure(learnt)
     return made
 
 
-def page(experiment: Experiment, figures: Mapping[str, bytes]) -> str:
+def page(
+    experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None
+) -> str:
     """The page as Markdown; ``figures`` are those that lie beside it."""
     marked = mark(experiment.simulated)
-    told = [(one.said, one.found, one.verdict) for one in claims(experiment)]
-    lines = "\n".join(f"| {' | '.join(one)} |" for one in told)
     parts = [
         f"# The papers' claim, in small{marked}",
         "Written by `python -m scripts.report_experiment` from the files of one release; no number "
         "was put in by hand.",
         *_simulated(experiment),
         _about(experiment),
+        _asked(experiment),
+        *_example(experiment),
         f"## What it was to show{marked}",
-        f"| claim | found | |\n| --- | --- | --- |\n{lines}",
+        *_claims(experiment, fresh),
         f"## Who verifies{marked}",
-        markdown(_arms(experiment.own.arms)),
-        "EM and F1 in percent, EM with its 95% interval; both: answered rightly by a faithful "
-        "chain (our checker's rule); rejected: of the tries at a step that were judged; unread: of "
-        "the same, those whose verdict could not be read, which rejects. The graph checker sees "
-        "the annotations, so it is an upper bound; chance rejects the share of steps that the "
-        "learned verifier rejects (a step that is tried again in the same words counts once), with "
-        "labels that are drawn: a lower bound. Both are simulated.",
+        *_evaluated(experiment, experiment.own),
+        *_read(experiment.own),
         *_figure(figures, "arms.png", "Exact match by who verifies"),
-        f"## Gains of the learned verifier{marked}",
-        *_gains(experiment.own, {}),
-        *_quality(experiment),
+        *_fresh(fresh),
+        *own_verifier(experiment),
         *_blocks(experiment, figures),
         *_training(experiment, figures),
     ]
@@ -104,12 +93,72 @@ def _about(experiment: Experiment) -> str:
     ]
     for who, record in (("generator", experiment.generator), ("verifier", experiment.own.training)):
         if record is not None:
-            kept = record.get("model") or record["adapter"]
+            of, kept = record["dataset"], record.get("model") or record["adapter"]
+            long = len(of.get("dropped_as_long") or ())
+            more = f" ({long:,} more were too long)" if long else ""
             said.append(
-                f"The {who}: {record['base_model']['name']}, {record['dataset']['rows']:,} rows "
-                f"(SHA-256 of the weights: `{kept['sha256']}`)."
+                f"The {who}: {record['base_model']['name']}, {of['rows']:,} rows{more}; SHA-256 of "
+                f"its weights: `{kept['sha256']}`."
             )
+    if experiment.generator is not None:
+        said.append("Each was trained once: intervals are of questions, not of trainings.")
+    if left := [name for name in lock.get("skipped", ()) if name != SPACE]:
+        said.append(f"**Not made yet: {', '.join(left)}.**")
     return " ".join(said)
+
+
+def _asked(experiment: Experiment) -> str:
+    options = references(experiment.own, experiment.own)[1].run["options"]
+    exhausted = {"accept": "stands as it is", "drop": "is dropped"}[options["on_exhausted"]]
+    return (
+        "Made-up questions of two or three facts each, over short passages; no name in these facts "
+        "stands in a training row. A generator writes a step at a time, its likeliest words, "
+        f"{options['max_steps']} steps at most. A verifier gives a label (Correct, or one of ten "
+        "errors), a diagnosis (what the evidence says, what the step says) and guidance (what to "
+        "do next). A step that it rejects is written again with these before the writer's eyes, "
+        f"N = {options['max_retries']} times at most; then it {exhausted}. What it says of an "
+        "accepted step is told to the writer of the next one."
+    )
+
+
+def _example(experiment: Experiment) -> Iterator[str]:
+    if experiment.example:
+        ticks = "`" * max(3, *(1 + len(run) for run in _runs(experiment.example, "`")))
+        yield "A question that was answered wrongly alone, and rightly with the verifier's remarks:"
+        yield f"{ticks}text\n{experiment.example}\n{ticks}"
+
+
+def _runs(text: str, of: str) -> Iterator[str]:
+    yield ""
+    yield from ("".join(run) for one, run in groupby(text) if one == of)
+
+
+def _claims(experiment: Experiment, fresh: Experiment | None) -> Iterator[str]:
+    rows: Table = [("claim", "found", "")]
+    rows += [(one.said, one.found, one.verdict) for one in claims(experiment)]
+    if fresh is not None:
+        of = f"{_sizes(fresh.results)} and {len(fresh.steps):,} steps"
+        again = [("on fresh questions", ""), *((c.found, c.verdict) for c in claims(fresh))]
+        rows = [(*row, *more) for row, more in zip(rows, again, strict=True)]
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    lines.insert(1, "| --- " * len(rows[0]) + "|")
+    yield "\n".join(lines)
+    yield (
+        "What was to be shown was written down before anything was trained. EM is exact match, in "
+        "points; p is against no difference at all (McNemar's exact test, paired by question), and "
+        "the points are those found, with their 95% interval."
+    )
+    if fresh is not None:
+        yield (
+            f"Fresh: {of} of another world of the same kind, measured once, with nothing changed "
+            "afterwards; the release's own were looked at while the models were developed."
+        )
+
+
+def _fresh(fresh: Experiment | None) -> Iterator[str]:
+    if fresh is not None:
+        yield f"## Who verifies, on fresh questions{mark(fresh.simulated)}"
+        yield from _evaluated(fresh, fresh.own)
 
 
 def _sizes(results: Record) -> str:
@@ -117,16 +166,40 @@ def _sizes(results: Record) -> str:
     return ", ".join(f"{number:,} of {name}" for name, number in asked)
 
 
-def _arms(arms: Sequence[Arm], varied: Sequence[str] = ()) -> Table:
+def _evaluated(experiment: Experiment, home: Home) -> Iterator[str]:
+    """Scores of a place, and what each is over no verification and the learned verifier."""
+    if home.results is None:
+        return
+    values: dict[str, set[object]] = {}
+    for arm in home.arms:
+        if arm.name != PLAIN:
+            for name, value in arm.run["options"].items():
+                values.setdefault(name, set()).add(value)
+    varied = [name for name, found in values.items() if len(found) > 1]
+    if home is not experiment.own:
+        whole = references(experiment.own, experiment.own)[1].run["options"]
+        fixed = {n: found.pop() for n, found in values.items() if n not in varied}
+        told = [f", {n}={value}" for n, value in fixed.items() if value != whole.get(n)]
+        yield f"`{home.place}`, {_sizes(home.results)}{''.join(told)}:"
+    yield markdown(_arms(home, varied))
+    yield from _gains(experiment, home, varied)
+    for arm in home.arms:
+        if (arm.unread or 0.0) > 0.5:
+            yield (
+                f"**{arm.name} judged nothing**: {percent(arm.unread or 0.0)}% of its verdicts "
+                "could not be read. Its row shows what rejecting whatever is written comes to."
+            )
+
+
+def _arms(home: Home, varied: Sequence[str]) -> Table:
     counted = ("rejected", "unread", "calls", "steps", "failed")
-    header = ("arm", *varied, "EM", "F1", "both", *counted)
-    rows: Table = [header]
-    for arm in arms:
+    rows: Table = [("arm", *varied, "EM", "F1", "both", *counted)]
+    for arm in home.arms:
         em, found = arm.em, arm.run["all"]
         rows.append(
             (
-                f"{arm.name}{mark(arm.run['simulated'])}",
-                *(arm.run["options"].get(name, NOTHING) for name in varied),
+                home.label(arm),
+                *_options(arm, varied),
                 f"{percent(em.value)} [{percent(em.low)}, {percent(em.high)}]",
                 percent(found["f1"]),
                 *(_percent(value) for value in (arm.both, arm.rejected, arm.unread)),
@@ -138,135 +211,81 @@ def _arms(arms: Sequence[Arm], varied: Sequence[str] = ()) -> Table:
     return rows
 
 
+def _options(arm: Arm, names: Sequence[str]) -> Iterator[object]:
+    """Values that an arm has of options; nothing of those that make no difference to it."""
+    options = {} if arm.name == PLAIN else arm.run["options"]
+    return (options.get(name, NOTHING) for name in names)
+
+
 def _percent(value: float | None) -> str:
     return NOTHING if value is None else percent(value)
 
 
-def _gains(home: Home, whole: Record, varied: Sequence[str] = ()) -> Iterator[str]:
-    """The learned verifier's over all others, with the ``whole`` experiment's options."""
-    learned = one_of(home.arms, LEARNED, **{name: whole[name] for name in varied})
-    if home.results is None or learned is None:
-        return
-    rows: Table = [("than", *varied, "EM, points", "p", "p by Holm")]
-    for other in home.arms:
-        if other.run != learned.run and (tested := gain(home.results, learned, other)):
-            estimate, p, adjusted = tested
-            options = (other.run["options"].get(name, NOTHING) for name in varied)
-            rows.append((other.name, *options, span(estimate), p_text(p), p_text(adjusted)))
-    if len(rows) > 1:
+def _gains(experiment: Experiment, home: Home, varied: Sequence[str]) -> Iterator[str]:
+    """Every arm less no verification, and less the release's own learned verifier."""
+    known, against = experiment.gains[home.place], references(home, experiment.own)
+    rows: Table = [("arm", *varied, *(x for one in against for x in (f"less {one.name}", "p")))]
+    for arm in home.arms:
+        cells: list[str] = []
+        for one in against:
+            gain = known.get((arm.key, one.key))
+            cells += (span(gain.estimate), p_text(gain.p_holm)) if gain else (NOTHING, NOTHING)
+        rows.append((home.label(arm), *_options(arm, varied), *cells))
+    if known:
         yield markdown(rows)
-        yield "Paired by question: McNemar's exact test, intervals by bootstrap."
+        yield (
+            f"EM in points, paired by question; p by Holm for the {len(known) // 2} differences of "
+            "this table."
+        )
 
 
-def _quality(experiment: Experiment) -> Iterator[str]:
-    own, steps = experiment.own, experiment.steps
-    if own.quality is None or own.said is None or experiment.probe is None:
-        return
-    constant = always(steps)
-    rows: Table = [("who", "error F1", "balanced accuracy of evidence types")]
-    rows.append(("learned verifier", *_measured(experiment, own.said)))
-    probe, every = (measured(steps, said, ERROR_F1) for said in (experiment.probe, constant))
-    rows += [("probe without passages", f"{probe:.3f}", NOTHING)]
-    rows += [("an error, always", f"{every:.3f}", NOTHING)]
-    margin = difference(steps, own.said, experiment.probe, ERROR_F1)
-    first = own.quality["verifiers"][0]
-    types: Table = [("label", "gold", "said", "precision", "recall", "F1")]
-    for one in first["types"]:
-        values = [one[name] for name in ("precision", "recall", "f1")]
-        shown = [NOTHING if value is None else f"{value:.3f}" for value in values]
-        types.append((one["name"], one["gold"], one["said"], *shown))
-    yield f"## The verifier on {first['rows']:,} held-out steps"
-    yield markdown(rows)
+def _read(home: Home) -> Iterator[str]:
+    """What the columns are, and what the players are that stand in for bounds."""
     yield (
-        f"The learned verifier's error F1 against the probe's: {shares(margin)}. The probe is a "
-        "logistic regression over the words of a step and those before it, trained on the same "
-        "set's train rows. Evidence types: attribution steps labelled "
-        f"{', '.join(EVIDENCE)}; the mean of the labels' recall. Unparsed replies "
-        f"({first['unparsed']:,}) are never right."
+        "EM and F1: of the answer, as the benchmark's own scorer has them, in percent, EM with its "
+        "95% interval; both: answered rightly by a faithful chain (our checker's rule); rejected: "
+        "of the tries at a step that were judged; unread: of the same, those whose verdict could "
+        "not be read, which rejects; calls: of both models, a question; steps: accepted, a "
+        "question; failed: questions that an engine lost."
     )
-    yield markdown(types)
-
-
-def _measured(experiment: Experiment, said: Mapping[str, str]) -> list[str]:
-    values = (measured(experiment.steps, said, one) for one in (ERROR_F1, EVIDENCE_BALANCED))
-    return [NOTHING if math.isnan(value) else f"{value:.3f}" for value in values]
+    names = {arm.name: arm for arm in home.arms}
+    if CHECKER in names:
+        yield "The graph checker sees the question's annotations: an upper bound, and simulated."
+    if chance := names.get(CHANCE):
+        yield (
+            f"By chance (simulated): `{chance.run['players']['verifier']}`. It rejects the share "
+            "of steps that the learned verifier rejects at the most retries (a step that is tried "
+            "again in the same words counts once), with labels that are drawn; it has no guidance "
+            "but to write a rejected step again. So it is a control for rejecting and rewriting, "
+            "and none for guidance."
+        )
 
 
 def _blocks(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[str]:
-    learned = one_of(experiment.own.arms, LEARNED)
-    whole = learned.run["options"] if learned else {}
     for name, homes in experiment.blocks.items():
         if not homes:
             continue
         yield f"## Ablation: {name}{mark(experiment.simulated)}"
-        trained = [home for home in homes if home.quality is not None]
-        if trained:
-            yield markdown(_verifiers(experiment, trained))
-            yield from _pairs(experiment, trained)
+        if trained := [home for home in homes if home.quality is not None]:
+            yield from verifiers(experiment, trained)
         for home in homes:
-            yield from _evaluated(home, whole)
+            yield from _evaluated(experiment, home)
         if name == "retries":
             yield from _figure(figures, "retries.png", "Exact match by the most retries")
 
 
-def _evaluated(home: Home, whole: Record) -> Iterator[str]:
-    if home.results is None:
-        return
-    values = {name: {arm.run["options"][name] for arm in home.arms} for name in _VARIED}
-    varied = [name for name, found in values.items() if len(found) > 1]
-    fixed = [f", {name}={found.pop()}" for name, found in values.items() if name not in varied]
-    yield f"`{home.place}`, {_sizes(home.results)}{''.join(fixed)}:"
-    yield markdown(_arms(home.arms, varied))
-    yield from _gains(home, whole, varied)
-
-
-def _verifiers(experiment: Experiment, homes: Sequence[Home]) -> Table:
-    """The verifiers of a block below the release's own."""
-    header = ("verifier", "rows", *(name.replace("_", " ") for name in _SHOWN))
-    rows: Table = [header]
-    for home in (experiment.own, *homes):
-        learnt = NOTHING if home.training is None else f"{home.training['dataset']['rows']:,}"
-        values = [home.measures.get(name) for name in _SHOWN]
-        shown = [NOTHING if value is None else f"{value:.3f}" for value in values]
-        rows.append((_short(home), learnt, *shown))
-    return rows
-
-
-def _pairs(experiment: Experiment, homes: Sequence[Home]) -> Iterator[str]:
-    """Each two verifiers on the rows of test, by both measures."""
-    rows: Table = [("one", "less the other", "error F1", "evidence types, balanced accuracy")]
-    known = {step.id for step in experiment.steps}
-    for one, other in combinations((experiment.own, *homes), 2):
-        if one.said is None or other.said is None or not {*one.said} == {*other.said} == known:
-            continue
-        steps, pair = experiment.steps, (one.said, other.said)
-        values = [shares(difference(steps, *pair, of)) for of in (ERROR_F1, EVIDENCE_BALANCED)]
-        rows.append((_short(one), _short(other), *values))
-    if len(rows) > 1:
-        yield markdown(rows)
-        yield "95% intervals by bootstrap over questions, the same draws for both."
-
-
-def _short(home: Home) -> str:
-    return home.place.partition("/")[2] or "the release's own"
-
-
 def _training(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[str]:
-    named = {"generator": experiment.generator, "verifier": experiment.own.training}
-    for homes in experiment.blocks.values():
-        named |= {_short(home): home.training for home in homes if home.training is not None}
     rows: Table = [("what", "rows", "steps", "tokens", "minutes", "tokens/s", "first loss", "last")]
-    for name, record in named.items():
-        if record is not None:
-            run, curve = record["run"], record["curve"]
-            speed = run["tokens"] / run["seconds"] if run["seconds"] else 0.0
-            rows.append(
-                (
-                    *(name, f"{record['dataset']['rows']:,}", f"{run['steps']:,}"),
-                    *(f"{run['tokens']:,}", f"{run['seconds'] / 60:.1f}", f"{speed:,.0f}"),
-                    *(f"{curve[at]['loss']:.4f}" for at in (0, -1)),
-                )
+    for name, record in experiment.trainings.items():
+        run, curve = record["run"], record["curve"]
+        speed = run["tokens"] / run["seconds"] if run["seconds"] else 0.0
+        rows.append(
+            (
+                *(name, f"{record['dataset']['rows']:,}", f"{run['steps']:,}"),
+                *(f"{run['tokens']:,}", f"{run['seconds'] / 60:.1f}", f"{speed:,.0f}"),
+                *(f"{curve[at]['loss']:.4f}" for at in (0, -1)),
             )
+        )
     if len(rows) > 1:
         yield "## Training"
         yield markdown(rows)
@@ -276,8 +295,3 @@ def _training(experiment: Experiment, figures: Mapping[str, bytes]) -> Iterator[
 def _figure(figures: Mapping[str, bytes], name: str, title: str) -> Iterator[str]:
     if name in figures:
         yield f"![{title}]({FIGURES}/{name})"
-
-
-def _swept(experiment: Experiment) -> list[Arm]:
-    """The arms of the block that varies N."""
-    return [arm for home in experiment.blocks.get("retries", ()) for arm in home.arms]

@@ -4,6 +4,7 @@ Intervals are bootstrapped over questions, as rows of one question are alike; bo
 drawn together.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,10 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import STEPS, TEST, TRAIN
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.taxonomy import CORRECT, labels
+from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
 
-EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
-"""Labels of attribution steps that only the passages tell apart (DESIGN, section 6)."""
 RESAMPLES = 2_000
+_SEED = 0
 _COLUMNS = ["id", "benchmark", "question_id", "previous_steps", "current_step", "error_type"]
 
 
@@ -75,7 +75,7 @@ def read_verdicts(file: Path) -> Said:
 def probed(folder: Path, probe: Probe) -> Said:
     """What one says of the rows of test who learns from train and sees no passage.
 
-    It is asked for nothing but whether there is an error, so it is as good as such a one can be.
+    It is asked for nothing but whether there is an error.
     """
     train, test = (read_steps(folder, split) for split in (TRAIN, TEST))
     gold = [CORRECT if step.gold == CORRECT else "error" for step in train]
@@ -83,7 +83,7 @@ def probed(folder: Path, probe: Probe) -> Said:
     return {step.id: label for step, label in zip(test, said, strict=True)}
 
 
-def always(steps: Sequence[LabelledStep], label: str = "error") -> Said:
+def always(steps: Sequence[LabelledStep], label: str) -> Said:
     """The same of every row."""
     return {step.id: label for step in steps}
 
@@ -133,9 +133,15 @@ def measured(steps: Sequence[LabelledStep], said: Said, measure: Measure) -> flo
     return float(measure.value(counts)[0])
 
 
-def difference(
-    steps: Sequence[LabelledStep], one: Said, other: Said, measure: Measure, seed: int = 0
-) -> Estimate:
+def recall(steps: Sequence[LabelledStep], said: Said, label: str) -> float:
+    """Of the attribution steps with one of the labels of `EVIDENCE` the share that is so called."""
+    found = [
+        said.get(step.id) == label for step in steps if step.is_evidence and step.gold == label
+    ]
+    return sum(found) / len(found) if found else math.nan
+
+
+def difference(steps: Sequence[LabelledStep], one: Said, other: Said, measure: Measure) -> Estimate:
     """How much more ``one`` reaches than ``other``, with its 95% interval over questions."""
     pair = [_counts(steps, said, measure) for said in (one, other)]
     places = {question: n for n, question in enumerate(sorted({s.question for s in steps}))}
@@ -145,7 +151,7 @@ def difference(
         sums = np.zeros((len(places), counts.shape[1]))
         np.add.at(sums, at, counts)
         by_question.append(sums)
-    rng, size = np.random.default_rng(seed), len(places)
+    rng, size = np.random.default_rng(_SEED), len(places)
 
     def drawn(block: int) -> Matrix:
         chosen = rng.integers(size, size=(block, size)) + np.arange(block)[:, None] * size

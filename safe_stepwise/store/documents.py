@@ -53,7 +53,8 @@ def parse_yaml(content: bytes) -> Any:
     except _Refused as error:
         raise ValueError(str(error)) from None
     except Exception as error:  # of a value its tag does not fit PyYAML raises what comes up
-        raise ValueError(f"not YAML ({printable(str(error)) or type(error).__name__})") from None
+        said = printable(str(error).replace(' in "<unicode string>",', " at"))
+        raise ValueError(f"not YAML ({said or type(error).__name__})") from None
 
 
 def read_yaml(file: Path) -> Any:

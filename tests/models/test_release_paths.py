@@ -167,13 +167,13 @@ def test_an_adapter_of_another_recipe_is_not_taken_for_this_one(
     (output / LOCK).unlink()
     other = manifest.with_name("other.yaml")
     other.write_text((MANIFEST % "x").replace("rows: 16", "rows: 14"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"adapter: was trained with filters .*; delete") as caught:
+    with pytest.raises(UserError, match=r"adapter: was trained with another filters ") as caught:
         regenerate.regenerate(other, output, workers=1)
     assert "\n" not in str(caught.value)
     shutil.rmtree(output / "sft")
     changed = (MANIFEST % "x").replace("rows: 12", "rows: 10")
     other.write_text(changed, encoding="utf-8")
-    with pytest.raises(UserError, match="adapter: went on from another adapter than"):
+    with pytest.raises(UserError, match="adapter: was trained with another start "):
         regenerate.regenerate(other, output, workers=1)
 
 

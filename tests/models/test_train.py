@@ -108,6 +108,11 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
     assert resumed["held_out"] == whole["held_out"]
     assert resumed["adapter"] == whole["adapter"]  # to the last bit
     assert train(halved, resume=True) == resumed  # complete: nothing is done again
+    with pytest.raises(UserError, match="was trained with another learning_rate"):
+        train(replace(halved, learning_rate=0.5), resume=True)
+    fewer = replace(halved, filters=replace(halved.filters, rows=4))
+    with pytest.raises(UserError, match=r"was trained with another (dataset|filters)"):
+        train(fewer, resume=True)
 
 
 def test_interrupted_it_ends_its_step_and_keeps_it(

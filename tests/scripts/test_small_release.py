@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.tables import percent
-from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, arms, gain, one_of
+from builders.steps.probes import told_apart
+from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of
+from evaluators.experiment.experiment import references
+from evaluators.experiment.reading import read_experiment
 from evaluators.run.options import Options
 from releases.manifest import read_manifest
 from releases.needs import left_out, needs
+from releases.parts import file_digests
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import evaluate_stepwise, regenerate, report_experiment
@@ -99,14 +102,47 @@ def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) 
     assert said == f"chance:reject={share:.3f},seed=0 (simulated)"
     assert all(arm.run["simulated"] for arm in found)
     assert {arm.run["options"]["verdict_order"] for arm in found} == {"evidence_first"}
-    tested = gain(results(release), learned, by_name["no verification"])
-    turned = gain(results(release), by_name["no verification"], learned)
-    assert tested is not None
-    assert turned is not None
-    assert tested[0].value == -turned[0].value
-    assert (tested[0].low, tested[1:]) == (-turned[0].high, turned[1:])
-    plain = by_name["no verification"].em.value  # both are rounded to six digits
-    assert tested[0].value == pytest.approx(learned.em.value - plain, abs=2e-6)
+
+
+def difference(of: dict[str, Any], one: Arm, other: Arm) -> dict[str, Any]:
+    """What ``results.json`` says of two systems."""
+    keys = [(a.run["method"], a.run["players"], a.run["options"]) for a in (one, other)]
+    for found in of["comparison"]["differences"]:
+        sides = [
+            (s["method"], s["players"], s["options"]) for s in (found["first"], found["second"])
+        ]
+        if found["metric"] == "exact_match" and found["benchmark"] and sides in (keys, keys[::-1]):
+            return {**found, "sign": 1 if sides == keys else -1}
+    raise AssertionError("untested")
+
+
+def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
+    found = read_experiment(release, lock(release), told_apart)
+    by_name = {arm.name: arm for arm in found.own.arms}
+    for one, other in ((LEARNED, PLAIN), (PLAIN, LEARNED), (CHECKER, PLAIN), (LEARNED, CHANCE)):
+        pair = by_name[one], by_name[other]
+        gain = found.gains[""][pair[0].key, pair[1].key]
+        known = difference(results(release), *pair)
+        ends = sorted(known["sign"] * known["estimate"][end] for end in ("low", "high"))
+        assert gain.p == pytest.approx(known["p"])
+        assert [gain.estimate.value, gain.estimate.low, gain.estimate.high] == pytest.approx(
+            [known["sign"] * known["estimate"]["value"], *ends], abs=2e-6
+        )
+        plain = pair[1].em.value
+        assert gain.estimate.value == pytest.approx(pair[0].em.value - plain, abs=2e-6)
+
+
+def test_a_block_without_them_is_set_against_the_main_evaluation(release: Path) -> None:
+    """`retries` ran no generator alone; `self-verification` asked half of the questions."""
+    found = read_experiment(release, lock(release), told_apart)
+    main = {arm.name: arm for arm in found.own.arms}
+    (swept,), (own,) = found.blocks["retries"], found.blocks["self-verification"]
+    none = one_of(swept.arms, LEARNED, max_retries=0)
+    assert none is not None
+    gain = found.gains["blocks/retries"][none.key, main[PLAIN].key]
+    assert gain.estimate.value == pytest.approx(none.em.value - main[PLAIN].em.value, abs=2e-6)
+    assert [arm.run["options"]["max_retries"] for arm in references(own, found.own)] == [1, 1]
+    assert len(found.gains["blocks/self-verification"]) == 2 * 3
 
 
 def test_it_was_asked_with_the_world_s_own_passages(release: Path) -> None:
@@ -158,31 +194,70 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     learned = one_of(arms(results(release)), LEARNED)
     assert chance is not None
     assert learned is not None
-    tested = gain(results(release), learned, chance)
-    assert tested is not None
-    assert claimed[1].endswith("| holds |") == (tested[1] < 0.05)
+    tested = read_experiment(release, lock(release), told_apart).gains[""]
+    assert claimed[1].endswith("| holds |") == (tested[learned.key, chance.key].p < 0.05)
     assert "| – | not measured |" in page  # no verifier was measured on steps
-    retries = results(release, "blocks/retries/report")
-    whole, none = (one_of(arms(retries), LEARNED, max_retries=n) for n in (3, 0))
-    assert whole is not None
-    assert none is not None
-    tested = gain(retries, whole, none)
-    assert tested is not None
-    assert f"| {LEARNED} | 0 | {percent(tested[0].value, '+')} " in page
-    assert "`blocks/self-verification`, 6 of synthetic, max_retries=1, feedback=full:" in page
+    assert f"| {LEARNED} (simulated) | 0 | " in page
+    assert "`blocks/self-verification`, 6 of synthetic, max_retries=1:" in page
+
+
+def relock(folder: Path) -> None:
+    """As if the files that are there had been made so."""
+    (folder / LOCK).write_text(json.dumps({**lock(folder), "files": file_digests(folder)}))
 
 
 def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not complete"):
-        report_experiment.main([str(tmp_path), "--output", str(tmp_path / "docs")])
+    def refused(folder: Path, why: str) -> None:
+        with pytest.raises(UserError, match=why):
+            report_experiment.main([str(folder), "--output", str(tmp_path / "docs")])
+        assert not (tmp_path / "docs").exists()
+
+    refused(tmp_path / "none", "is no folder")
+    refused(tmp_path, "is not complete")
     other = Path(shutil.copytree(release, tmp_path / "other"))
+    whole = (other / "report" / "results.json").read_bytes()
+    (other / "report" / "results.json").write_bytes(whole[: len(whole) // 2])
+    refused(other, r"results\.json: differs, says release\.lock\.json")
     shutil.rmtree(other / "report")
-    with pytest.raises(UserError, match="nothing was evaluated"):
-        report_experiment.main([str(other), "--output", str(tmp_path / "docs")])
-    swept = other / "blocks" / "retries" / "report"
-    shutil.copytree(swept, other / "report")
-    with pytest.raises(UserError, match="has no no verification; evaluate no_verification"):
-        report_experiment.main([str(other), "--output", str(tmp_path / "docs")])
+    refused(other, "is missing, says")
+    relock(other)
+    refused(other, "nothing was evaluated")
+    shutil.copytree(other / "blocks" / "retries" / "report", other / "report")
+    relock(other)
+    refused(other, "has no no verification; evaluate no_verification")
+    (other / LOCK).write_text("{}")
+    refused(other, "not a lock that scripts.regenerate wrote")
+
+
+def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(release, tmp_path / "other"))
+    (other / "blocks" / "notes.txt").write_text("mine")
+    assert {*read_experiment(other, lock(other), told_apart).blocks} == {
+        "retries",
+        "self-verification",
+    }
+
+
+def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(
+    release: Path, tmp_path: Path
+) -> None:
+    fresh = Path(shutil.copytree(release, tmp_path / "fresh"))
+    asked = [str(release), "--fresh", str(fresh), "--output", str(tmp_path / "docs")]
+    report_experiment.main(asked)
+    page = (tmp_path / "docs" / "results.md").read_text("utf-8")
+    assert "| claim | found |  | on fresh questions |  |" in page
+    assert "## Who verifies, on fresh questions (simulated)" in page
+    for line in (line for line in page.splitlines() if line.startswith("| SAFE with the learned")):
+        cells = line.split(" | ")
+        assert cells[1:3] == [cells[3], cells[4].removesuffix(" |")]
+    file = fresh / "report" / "results.json"
+    file.write_text(file.read_text("utf-8").replace("seed=2 (simulated)", "seed=4 (simulated)"))
+    for outcomes in (fresh / "report").glob("trajectories.jsonl"):
+        said = outcomes.read_text("utf-8")
+        outcomes.write_text(said.replace("seed=2 (simulated)", "seed=4 (simulated)"))
+    relock(fresh)
+    with pytest.raises(UserError, match=r"its verifier is symbolic:.*seed=4 .*, where .*seed=2 "):
+        report_experiment.main(asked)
 
 
 def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from evaluators.experiment.experiment import read_experiment
+from evaluators.experiment.reading import read_experiment
 from releases.folder import read_release
+from releases.lock import unchanged
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
 from safe_stepwise.players.chance import ChanceEngine
@@ -179,7 +180,7 @@ def test_what_is_measured_of_steps_is_compared_by_question(
     file.write_text(MANIFEST, encoding="utf-8")
     cache = tmp_path / "replies.sqlite"
     regenerate.regenerate(file, output, cache=cache, workers=1, only=["evaluation"])
-    found = read_experiment(output, told_apart)
+    found = read_experiment(output, unchanged(output), told_apart)
     assert found.own.said is not None
     assert found.probe is not None
     assert {step.id for step in found.steps} == {*found.own.said} == {*found.probe}

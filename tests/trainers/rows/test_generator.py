@@ -76,6 +76,7 @@ def test_rows_are_the_loops_own_requests(steps: str, prompt_set: PromptSet) -> N
     _, found = open_rows(steps, "train", GeneratorFilters(), prompt_set)
     assert len(found) == len({one["id"] for one in found}) == 4
     told = {told for told, said in asked(found) if said == TWO and "Rejected" not in told}
+    assert told
     assert told <= possible
     again = open_rows(steps, "train", GeneratorFilters(), prompt_set)[1]
     assert fingerprint(again) == fingerprint(found)
