@@ -229,6 +229,22 @@ def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path
     refused(other, "not a lock that scripts.regenerate wrote")
 
 
+def test_a_block_that_was_made_alone_is_reported_alone(release: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(release, tmp_path / "other"))
+    shutil.rmtree(other / "report")
+    relock(other)
+    told = [str(other), "--output", str(tmp_path / "docs"), "--block"]
+    with pytest.raises(UserError, match=r"blocks/missing/report: has no results\.json"):
+        report_experiment.main([*told, "missing"])
+    report_experiment.main([*told, "self-verification"])
+    page = (tmp_path / "docs" / "results.md").read_text("utf-8")
+    assert page.startswith("# The papers' claim, in small: self-verification (simulated)\n")
+    assert "; questions: 6 of synthetic. Of that release this page tells only `blocks/self-" in page
+    for arm in arms(results(other, "blocks/self-verification/report")):
+        assert f"| {arm.name} (simulated) | {100 * arm.em.value:.1f} " in page
+    assert "Ablation" not in page
+
+
 def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(release, tmp_path / "other"))
     (other / "blocks" / "notes.txt").write_text("mine")

@@ -199,4 +199,4 @@ def test_what_is_measured_of_steps_is_compared_by_question(
     assert (same.value, same.low, same.high) == (0, 0, 0)
     wrong = sum(step.gold != "Correct" for step in found.steps)
     every = 2 * wrong / (wrong + len(found.steps))
-    assert measured(found.steps, always(found.steps), ERROR_F1) == pytest.approx(every)
+    assert measured(found.steps, always(found.steps, "error"), ERROR_F1) == pytest.approx(every)
