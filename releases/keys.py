@@ -26,6 +26,8 @@ class Known:
     check_teacher: Callable[[str, str, Path | None], object]
     """Raises ``UserError`` for a spec of no teacher, beginning with the second argument. Lists that
     it names are in the folder; it may name none where that is None."""
+    check_source: Callable[[str, str], object]
+    """Raises ``UserError`` for a benchmark's input that is no file here, and says so itself."""
     check_engine: Callable[[str], object]
     """Raises ``UserError`` for a spec of no engine."""
     check_composition: Callable[..., object]

@@ -311,6 +311,11 @@ def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     entry = read_entry(BuildEntry, values, where)
     one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
     one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
+    if not (beside / entry.input).exists():
+        try:
+            known.check_source(entry.benchmark, entry.input)
+        except UserError as error:
+            raise UserError(f"{where}input: {error}") from None
     known.check_teacher(entry.teacher, f"{where}teacher", beside)
     one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
     if entry.limit is not None and entry.limit < 1:

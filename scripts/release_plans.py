@@ -7,7 +7,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.refined import read_refined
-from builders.verified.collect import EVALUATION_SIZE, Build
+from builders.verified.collect import EVALUATION_SIZE, Build, spec_of
 from builders.verified.evaluation_sample import PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
@@ -33,6 +33,7 @@ KNOWN = Known(
     evaluation_size=EVALUATION_SIZE,
     max_length=MAX_LENGTH,
     check_teacher=lambda spec, where, lists: known_teacher(spec, where=where, lists=lists),
+    check_source=spec_of,
     check_engine=check_spec,
     check_composition=Composition,
     check_recipe=lambda file, change: read_recipe(file, {**change, **_PLACES}, VerifierRecipe),

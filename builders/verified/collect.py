@@ -85,16 +85,19 @@ class Collected(collecting.Collected):
     """By class."""
 
 
-def _spec(plan: Build) -> Spec | None:
-    """The spec of rows to generate, unless the source is a file or a Hub dataset."""
-    if plan.benchmark != "synthetic" or "=" not in plan.source or Path(plan.source).exists():
+def spec_of(benchmark: str, source: str) -> Spec | None:
+    """The spec of rows to generate, unless the source is a file or a Hub dataset.
+
+    Raises ``UserError`` for a spec that can't be read.
+    """
+    if benchmark != "synthetic" or "=" not in source or Path(source).exists():
         return None
-    return parse_spec(plan.source)
+    return parse_spec(source)
 
 
 def source_of(plan: Build) -> InputSource:
     """What the source is, with its digest; ``UserError`` if it cannot be read or is another."""
-    spec = _spec(plan)
+    spec = spec_of(plan.benchmark, plan.source)
     if spec is not None:
         source = InputSource(plan.source, identity(spec), synthetic=True)
     else:
@@ -120,7 +123,7 @@ def jobs(plan: Build) -> Iterator[Chunk]:
 
 
 def _parts(plan: Build) -> Iterator[tuple[int, tuple[sources.RawRow, ...] | Synthetic]]:
-    spec = _spec(plan)
+    spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             yield chunk.start, chunk.rows
@@ -139,7 +142,7 @@ def _total(plan: Build) -> int | None:
 
     Reading a file through beforehand also finds one that is cut short before work is spent on it.
     """
-    if _spec(plan) is None and not Path(plan.source).exists():
+    if spec_of(plan.benchmark, plan.source) is None and not Path(plan.source).exists():
         return plan.limit
     return sum(chunk.size for chunk in jobs(plan))
 
@@ -169,5 +172,5 @@ def questions(plan: Build) -> Iterator[Question]:
 
 def count(plan: Build) -> int:
     """How many `questions` there are; none is made up to be counted."""
-    spec = _spec(plan)
+    spec = spec_of(plan.benchmark, plan.source)
     return sum(1 for _ in questions(plan)) if spec is None else _made(plan, spec)
