@@ -13,10 +13,6 @@ from evaluators.experiment.reading import read_experiment
 from releases.lock import unchanged
 from scripts.cli import FOLDER, command, run
 
-_BLOCK = (
-    "tell one block alone, as if it were all of the release: after scripts.regenerate --only "
-    "verdict-order, verdict-order/label-first"
-)
 _FRESH = (
     "a release with the same models on questions that nobody looked at while they were developed: "
     "the claims are measured there, too"
@@ -27,19 +23,18 @@ def main(arguments: Sequence[str]) -> None:
     """Write page and figures; raises ``UserError`` for what the user can mend."""
     parser = command("report_experiment", "Write an experiment's report from its release folder.")
     parser.add_argument("release", type=Path, metavar="DIR", help="what scripts.regenerate made")
-    parser.add_argument("--block", default="", metavar="NAME", help=_BLOCK)
     parser.add_argument("--fresh", type=Path, metavar="DIR", help=_FRESH)
     parser.add_argument("--output", **FOLDER, required=True, help="for results.md and results/")
     options = parser.parse_args(arguments)
-    found, fresh = _read(options.release, options.block), None
+    found, fresh = _read(options.release), None
     if options.fresh is not None:
         fresh = _read(options.fresh)
         refuse_others(fresh, found, f"{options.fresh}")
     print(write(found, options.output, fresh))
 
 
-def _read(folder: Path, block: str = "") -> Experiment:
-    return read_experiment(folder, unchanged(folder), told_apart, block)
+def _read(folder: Path) -> Experiment:
+    return read_experiment(folder, unchanged(folder), told_apart)
 
 
 if __name__ == "__main__":

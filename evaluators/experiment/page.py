@@ -55,9 +55,8 @@ def page(
 ) -> str:
     """The page as Markdown; ``figures`` are those that lie beside it."""
     marked = mark(experiment.simulated)
-    of = f": {experiment.own.name}" if experiment.own.place else ""
     parts = [
-        f"# The papers' claim, in small{of}{marked}",
+        f"# The papers' claim, in small{marked}",
         "Written by `python -m scripts.report_experiment` from the files of one release; no number "
         "was put in by hand.",
         *_simulated(experiment),
@@ -103,9 +102,7 @@ def _about(experiment: Experiment) -> str:
             )
     if experiment.generator is not None:
         said.append("Each was trained once: intervals are of questions, not of trainings.")
-    if place := experiment.own.place:
-        said.append(f"Of that release this page tells only `{place}`.")
-    elif left := [name for name in lock.get("skipped", ()) if name != SPACE]:
+    if left := [name for name in lock.get("skipped", ()) if name != SPACE]:
         said.append(f"**Not made yet: {', '.join(left)}.**")
     return " ".join(said)
 

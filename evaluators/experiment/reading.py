@@ -34,22 +34,20 @@ ANEW = "make it anew with python -m scripts.regenerate"
 QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 
-def read_experiment(folder: Path, lock: Record, probe: Probe, block: str = "") -> Experiment:
+def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
     """The experiment of a release folder and its ``lock``.
 
-    ``probe`` learns from steps whose passages it lacks. A ``block`` (``retries``,
-    ``verdict-order/label-first``) is read in the main evaluation's place, and no other. Raises
-    ``UserError`` for a folder that holds no such evaluation.
+    ``probe`` learns from steps whose passages it lacks. Raises ``UserError`` for a folder that
+    holds no such evaluation.
     """
-    own = _home(folder, f"{BLOCKS}/{block}" if block else "")
-    report = folder / own.place / REPORT
+    own = _home(folder, "")
     if own.results is None:
-        raise UserError(f"{report}: has no {RESULTS}: nothing was evaluated; {ANEW}")
-    of_arms.check(own.results, f"{report}")
-    there = sorted(path for path in folder.glob(f"{BLOCKS}/*") if path.is_dir() and not block)
+        raise UserError(f"{folder}: has no {REPORT}/{RESULTS}: nothing was evaluated; {ANEW}")
+    of_arms.check(own.results, f"{folder / REPORT}")
+    there = sorted(path for path in folder.glob(f"{BLOCKS}/*") if path.is_dir())
     blocks = {path.name: _homes(folder, path) for path in there}
     homes = [own, *(home for found in blocks.values() for home in found)]
-    steps, main = folder / DATASETS / VERIFIER_STEPS, [*read_outcomes(report)]
+    steps, main = folder / DATASETS / VERIFIER_STEPS, [*read_outcomes(folder / REPORT)]
     plain, learned = (arm.key for arm in references(own, own))
     return Experiment(
         lock=lock,
@@ -59,7 +57,7 @@ def read_experiment(folder: Path, lock: Record, probe: Probe, block: str = "") -
         steps=read_steps(steps, TEST) if own.said is not None else (),
         probe=probed(steps, probe) if own.said is not None else None,
         gains={h.place: _gains(folder, h, own, main) for h in homes if h.results is not None},
-        example=example([*read_questions(report)], main, plain, learned),
+        example=example([*read_questions(folder / REPORT)], main, plain, learned),
     )
 
 

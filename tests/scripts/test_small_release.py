@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,22 +230,6 @@ def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path
     refused(other, "not a lock that scripts.regenerate wrote")
 
 
-def test_a_block_that_was_made_alone_is_reported_alone(release: Path, tmp_path: Path) -> None:
-    other = Path(shutil.copytree(release, tmp_path / "other"))
-    shutil.rmtree(other / "report")
-    relock(other)
-    told = [str(other), "--output", str(tmp_path / "docs"), "--block"]
-    with pytest.raises(UserError, match=r"blocks/missing/report: has no results\.json"):
-        report_experiment.main([*told, "missing"])
-    report_experiment.main([*told, "self-verification"])
-    page = (tmp_path / "docs" / "results.md").read_text("utf-8")
-    assert page.startswith("# The papers' claim, in small: self-verification (simulated)\n")
-    assert "; questions: 6 of synthetic. Of that release this page tells only `blocks/self-" in page
-    for arm in arms(results(other, "blocks/self-verification/report")):
-        assert f"| {arm.name} (simulated) | {100 * arm.em.value:.1f} " in page
-    assert "Ablation" not in page
-
-
 def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(release, tmp_path / "other"))
     (other / "blocks" / "notes.txt").write_text("mine")
@@ -289,6 +274,22 @@ def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
         *("generator", "adapter", "evaluation"),
         *manifest.blocks,
     }
+
+
+def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> None:
+    """All but what a verdict begins with is as in the small release, half as many rows."""
+    files = (SMALL, SMALL.with_name("small-order.yaml"))
+    small, order = (read_manifest(file, KNOWN) for file in files)
+    assert (order.builds, order.generator) == (small.builds, small.generator)
+    assert (order.seed, order.verifier_steps) == (small.seed, small.verifier_steps)
+    (block,) = order.blocks.values()
+    (other,) = block.adapters.values()
+    assert order.adapter is not None
+    assert order.verifier_steps is not None
+    assert other.recipe == order.adapter.recipe
+    assert other.changes == {**order.adapter.changes, "verdict_order": "label_first"}
+    assert block.verifier_steps == replace(order.verifier_steps, verdict_order="label_first")
+    assert block.evaluation == order.evaluation
 
 
 @pytest.mark.parametrize(
