@@ -56,7 +56,7 @@ def page(
     """The page as Markdown; ``figures`` are those that lie beside it."""
     marked = mark(experiment.simulated)
     parts = [
-        f"# The papers' claim, in small{marked}",
+        f"# What {experiment.lock['manifest']['name']} shows{marked}",
         "Written by `python -m scripts.report_experiment` from the files of one release; no number "
         "was put in by hand.",
         *_simulated(experiment),
@@ -113,7 +113,7 @@ def _asked(experiment: Experiment) -> str:
     return (
         "Made-up questions of two or three facts each, over short passages; no name in these facts "
         "stands in a training row. A generator writes a step at a time, its likeliest words, "
-        f"{options['max_steps']} steps at most. A verifier gives a label (Correct, or one of ten "
+        f"{options['max_steps']} steps at most before it is asked for its answer. A verifier gives a label (Correct, or one of ten "
         "errors), a diagnosis (what the evidence says, what the step says) and guidance (what to "
         "do next). A step that it rejects is written again with these before the writer's eyes, "
         f"N = {options['max_retries']} times at most; then it {exhausted}. What it says of an "
@@ -224,7 +224,7 @@ def _percent(value: float | None) -> str:
 def _gains(experiment: Experiment, home: Home, varied: Sequence[str]) -> Iterator[str]:
     """Every arm less no verification, and less the release's own learned verifier."""
     known, against = experiment.gains[home.place], references(home, experiment.own)
-    rows: Table = [("arm", *varied, *(x for one in against for x in (f"less {one.name}", "p")))]
+    rows: Table = [("arm", *varied, *(x for one in against for x in (f"over {one.name}", "p")))]
     for arm in home.arms:
         cells: list[str] = []
         for one in against:

@@ -40,7 +40,7 @@ def own_verifier(experiment: Experiment) -> Iterator[str]:
         values = [one[name] for name in ("precision", "recall", "f1")]
         types.append((one["name"], one["gold"], one["said"], *map(_share, values)))
     weak = sorted(first["types"], key=lambda one: one["f1"] or 0.0)[:_WEAK]
-    yield f"## The verifier on {first['rows']:,} held-out steps"
+    yield f"## The verifier on {first['rows']:,} steps of test"
     yield markdown(rows)
     yield (
         "Error F1: of finding steps that are wrong in any way. The learned verifier's against the "
@@ -73,7 +73,7 @@ def verifiers(experiment: Experiment, homes: Sequence[Home]) -> Iterator[str]:
 
 def _pairs(experiment: Experiment, homes: Sequence[Home]) -> Iterator[str]:
     """Each two verifiers on the steps of test, by both measures."""
-    rows: Table = [("one", "less the other", "error F1", "evidence types, balanced accuracy")]
+    rows: Table = [("one", "over the other", "error F1", "evidence types, balanced accuracy")]
     steps, apart = experiment.steps, []
     known = {step.id for step in steps}
     for one, other in combinations(homes, 2):
