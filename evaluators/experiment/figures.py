@@ -63,6 +63,7 @@ def curves_figure(trainings: Mapping[str, Record]) -> bytes:
         axes.set_xlabel("step")
         axes.set_ylabel("loss")
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")  # no text here is read as mathematics
         axes.legend(fontsize=8)
 
     return png(draw, (7.0, 3.6))
