@@ -113,9 +113,10 @@ def _asked(experiment: Experiment) -> str:
     return (
         "Made-up questions of two or three facts each, over short passages; no name in these facts "
         "stands in a training row. A generator writes a step at a time, its likeliest words, "
-        f"{options['max_steps']} steps at most before it is asked for its answer. A verifier gives a label (Correct, or one of ten "
-        "errors), a diagnosis (what the evidence says, what the step says) and guidance (what to "
-        "do next). A step that it rejects is written again with these before the writer's eyes, "
+        f"{options['max_steps']} steps at most before it is asked for its answer. A verifier gives "
+        "a label (Correct, or one of ten errors), a diagnosis (what the evidence says, what the "
+        "step says) and guidance (what to do next). A step that it rejects is written again with "
+        "these before the writer's eyes, "
         f"N = {options['max_retries']} times at most; then it {exhausted}. What it says of an "
         "accepted step is told to the writer of the next one."
     )
