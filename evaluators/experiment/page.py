@@ -116,9 +116,8 @@ def _asked(experiment: Experiment) -> str:
         f"{options['max_steps']} steps at most before it is asked for its answer. A verifier gives "
         "a label (Correct, or one of ten errors), a diagnosis (what the evidence says, what the "
         "step says) and guidance (what to do next). A step that it rejects is written again with "
-        "these before the writer's eyes, "
-        f"N = {options['max_retries']} times at most; then it {exhausted}. What it says of an "
-        "accepted step is told to the writer of the next one."
+        f"these before the writer's eyes, N = {options['max_retries']} times at most; then it "
+        f"{exhausted}. What it says of an accepted step is told to the writer of the next one."
     )
 
 
@@ -223,7 +222,7 @@ def _percent(value: float | None) -> str:
 
 
 def _gains(experiment: Experiment, home: Home, varied: Sequence[str]) -> Iterator[str]:
-    """Every arm less no verification, and less the release's own learned verifier."""
+    """Every arm over no verification, and over the release's own learned verifier."""
     known, against = experiment.gains[home.place], references(home, experiment.own)
     rows: Table = [("arm", *varied, *(x for one in against for x in (f"over {one.name}", "p")))]
     for arm in home.arms:

@@ -284,7 +284,11 @@ def test_the_demo_has_steps() -> None:
         ),
         ("  refined: 0", "  refined_from: 3", r"refined_from: has to be of type str"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
-        ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic .*'rowz' is not a"),
+        (
+            "input: rows=20",
+            "input: rowz=20",
+            r"builds\[1\]\.input: synthetic spec .*'rowz' is not a",
+        ),
         ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
         ("  refined: 0", "  test_share: 1.0", r"test_share: a share lies between"),
     ],
